@@ -1,0 +1,79 @@
+"""Argument checks: what must hold, what came, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def as_float_array(value: Any, name: str, ndim: int) -> Array:
+    """C-contiguous float64 array of the given dimension; never a changed input."""
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array; {error}.") from None
+    if raw.dtype.kind == "c":
+        raise ValueError(f"{name} must be real; got dtype {raw.dtype}.")
+    if raw.dtype.kind not in "fiub":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numeric; got dtype {raw.dtype} ({error}).") from None
+    if raw.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s); got shape {raw.shape}.")
+    return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def check_finite(values: Array, describe: Callable[[tuple[int, ...]], str]) -> None:
+    """Raise when an entry is NaN or infinite; `describe` names the place of the first."""
+    ok = np.isfinite(values)
+    if not ok.all():
+        where = tuple(int(k) for k in np.argwhere(~ok)[0])
+        raise ValueError(
+            f"{describe(where)} must be finite; got {values[where]}. "
+            "Drop or impute missing values first."
+        )
+
+
+def check_number(
+    value: Any, name: str, *, low: float = -math.inf, strict: bool = False, advice: str = ""
+) -> float:
+    """A finite real number >= low (> low when strict)."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number; got {value!r}.") from None
+    sign = ">" if strict else ">="
+    bad = not math.isfinite(number) or (number <= low if strict else number < low)
+    if bad:
+        bound = "finite" if low == -math.inf else f"finite and {sign} {low:g}"
+        raise ValueError(f"{name} must be {bound}; got {value!r}.{' ' + advice if advice else ''}")
+    return number
+
+
+def check_count(value: Any, name: str, *, low: int = 0) -> int:
+    """An integer >= low."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(f"{name} must be an integer >= {low}; got {value!r}.")
+    return int(value)
+
+
+def check_name(value: str, names: Iterable[str], what: str) -> str:
+    """One of the names, with a suggestion when it is nearly one of them."""
+    names = list(names)
+    if value in names:
+        return value
+    close = difflib.get_close_matches(str(value), names, n=1)
+    hint = f' Did you mean "{close[0]}"?' if close else ""
+    raise ValueError(f'No {what} "{value}".{hint} Available: {", ".join(names)}.')

@@ -1,0 +1,142 @@
+"""Node ids: kept as they came ("007" stays a string), matched by value and never by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def as_ids(values: Any, what: str = "node id") -> NDArray[Any]:
+    """One-dimensional id array: int64, text, or objects when the types are mixed.
+
+    Floats that are whole numbers become integers (a table with a gap turns its integer
+    column into floats); a missing id is an error.
+    """
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    raw = values if isinstance(values, np.ndarray) else _to_array(values)
+    if raw.ndim != 1:
+        raise ValueError(f"{what}s must be one-dimensional; got shape {raw.shape}.")
+    if raw.dtype.kind in "iu":
+        return raw.astype(np.int64, copy=False)
+    if raw.dtype.kind == "U":
+        return raw
+    if raw.dtype.kind == "f":
+        return _from_floats(raw, what)
+    if raw.dtype.kind == "b":
+        return raw.astype(object)
+    return _from_objects(raw.astype(object, copy=False), what)
+
+
+def _to_array(values: Iterable[Any]) -> NDArray[Any]:
+    items = list(values)
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
+
+
+def _from_floats(raw: NDArray[Any], what: str) -> NDArray[Any]:
+    bad = np.flatnonzero(~np.isfinite(raw))
+    if bad.size:
+        raise ValueError(f"{what} must not be missing; got {raw[bad[0]]} at position {bad[0]}.")
+    if np.all(raw == np.floor(raw)):
+        return raw.astype(np.int64)
+    return raw.astype(object)
+
+
+def _from_objects(raw: NDArray[Any], what: str) -> NDArray[Any]:
+    kinds = set(map(type, raw.tolist()))
+    if kinds and all(issubclass(k, str) for k in kinds):
+        return raw.astype(str)
+    if kinds and all(issubclass(k, int | np.integer) and k is not bool for k in kinds):
+        return raw.astype(np.int64)
+    for position, value in enumerate(raw.tolist()):
+        if value is None or value != value or str(value) == "<NA>":
+            raise ValueError(f"{what} must not be missing; got {value} at position {position}.")
+    try:
+        set(raw.tolist())
+    except TypeError as error:
+        raise ValueError(f"{what}s must be hashable; {error}.") from None
+    return raw
+
+
+class IdIndex:
+    """Position of each id; unknown ids get -1."""
+
+    def __init__(self, ids: NDArray[Any]) -> None:
+        self.ids = ids
+        self._kind = _kind(ids)
+        if self._kind == "object":
+            self._lookup = {key: i for i, key in enumerate(ids.tolist())}
+            self.unique = len(self._lookup) == len(ids)
+            return
+        self._ordered = _is_range(ids)
+        self._order = np.argsort(ids, kind="stable") if not self._ordered else np.arange(0)
+        self._sorted = ids[self._order] if not self._ordered else ids
+        self.unique = bool(self._ordered or np.all(self._sorted[1:] != self._sorted[:-1]))
+
+    def first_duplicate(self) -> Any:
+        """An id that stands more than once (call when `unique` is False)."""
+        seen = set()
+        for key in self.ids.tolist():
+            if key in seen:
+                return key
+            seen.add(key)
+        return None
+
+    def positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        """Position of every key in the ids, -1 where it is unknown."""
+        if "object" in (self._kind, _kind(keys)):
+            lookup = {key: i for i, key in enumerate(self.ids.tolist())}
+            return np.fromiter((lookup.get(k, -1) for k in keys.tolist()), np.int64, len(keys))
+        if self._kind != _kind(keys) or not len(self.ids):
+            return np.full(len(keys), -1, dtype=np.int64)
+        if self._ordered:
+            first = self.ids[0]
+            inside = (keys >= first) & (keys < first + len(self.ids))
+            return np.where(inside, keys - first, -1)
+        slot = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        return np.where(self._sorted[slot] == keys, self._order[slot], -1)
+
+
+def _kind(ids: NDArray[Any]) -> str:
+    return {"i": "int", "U": "text"}.get(ids.dtype.kind, "object")
+
+
+def _is_range(ids: NDArray[Any]) -> bool:
+    return bool(
+        ids.dtype.kind == "i"
+        and len(ids)
+        and ids[-1] - ids[0] == len(ids) - 1
+        and np.all(np.diff(ids) == 1)
+    )
+
+
+def distinct(*columns: NDArray[Any]) -> NDArray[Any]:
+    """The distinct ids of several columns: sorted, or in order of appearance for mixed types."""
+    kinds = {_kind(c) for c in columns if len(c)}
+    if kinds <= {"int"} or kinds <= {"text"}:
+        return np.unique(np.concatenate([c for c in columns if len(c)] or [columns[0]]))
+    return as_ids(list(dict.fromkeys(key for c in columns for key in c.tolist())))
+
+
+def describe(ids: NDArray[Any], most: int = 5) -> str:
+    """A short list of ids for an error message."""
+    shown = ", ".join(repr(key) for key in ids[:most].tolist())
+    return shown + (f", ... ({len(ids)} in all)" if len(ids) > most else "")
+
+
+def unknown_ids_message(known: NDArray[Any], unknown: NDArray[Any], where: str) -> str:
+    """Error text for ids that the graph does not have, with a hint on mixed-up types."""
+    text = f"Every node id of {where} must be a node of the graph; unknown: {describe(unknown)}."
+    if len(known) and _kind(known) != _kind(unknown):
+        text += (
+            f" The graph's ids are {_kind(known)} such as {known[0]!r}, these are "
+            f"{_kind(unknown)} such as {unknown[0]!r}: convert one side."
+        )
+    else:
+        text += f" Graph ids: {describe(known)}. Add the nodes or drop these rows."
+    return text

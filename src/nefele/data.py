@@ -1,0 +1,366 @@
+"""Local datasets, packed node by node into one array (NFL, Eq. (4))."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, as_float_array, check_finite, check_name
+from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
+
+Index = NDArray[np.int64]
+
+
+class LocalData:
+    """All rows of all nodes: node i owns rows `ptr[i]:ptr[i+1]`, perhaps none.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, d)
+        Features, node by node.
+    y : array of shape (n_rows,)
+        Labels.
+    ptr : int array of shape (n_nodes + 1,)
+        Row offsets: 0 = ptr[0] <= ... <= ptr[n_nodes] = n_rows.
+    nodes : sequence of ids, optional
+        Node ids; default 0, 1, ...
+    sample_weight : array of shape (n_rows,), optional
+        Row weights >= 0. A node's loss is the weighted mean over its rows.
+    feature_names : sequence of str, optional
+        Names of the columns of X.
+
+    Examples
+    --------
+    >>> data = LocalData.from_list([([[1.0], [2.0]], [1.0, 2.0]), ([[3.0]], [3.0])], nodes=["a", "b"])
+    >>> data.n_nodes, data.n_rows, data.counts.tolist()
+    (2, 3, [2, 1])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        ptr: Any,
+        nodes: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.X = as_float_array(X, "X", 2)
+        self.y = as_float_array(y, "y", 1)
+        self.ptr = np.asarray(ptr, dtype=np.int64)
+        n = len(self.ptr) - 1
+        self.ids = np.arange(n) if nodes is None else as_ids(nodes)
+        self.sample_weight = (
+            None if sample_weight is None else as_float_array(sample_weight, "sample_weight", 1)
+        )
+        self.feature_names = (
+            [f"x{j}" for j in range(self.X.shape[1])]
+            if feature_names is None
+            else [str(name) for name in feature_names]
+        )
+        self._check()
+
+    def _check(self) -> None:
+        rows, d = self.X.shape
+        if self.ptr.ndim != 1 or len(self.ptr) < 2 or self.ptr[0] != 0 or self.ptr[-1] != rows:
+            raise ValueError(f"ptr must run from 0 to the number of rows ({rows}).")
+        if (np.diff(self.ptr) < 0).any():
+            raise ValueError("ptr must not decrease.")
+        if len(self.ids) != len(self.ptr) - 1:
+            raise ValueError(f"nodes must have {len(self.ptr) - 1} ids; got {len(self.ids)}.")
+        index = IdIndex(self.ids)
+        if not index.unique:
+            raise ValueError(f"Node ids must be distinct; {index.first_duplicate()!r} is repeated.")
+        if d == 0:
+            raise ValueError("X must have at least one feature column; got none.")
+        if len(self.feature_names) != d:
+            raise ValueError(f"feature_names must have {d} names; got {len(self.feature_names)}.")
+        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
+            if values is not None and len(values) != rows:
+                raise ValueError(f"{name} must have one entry per row ({rows}); got {len(values)}.")
+        check_finite(
+            self.X, lambda at: f'X at {self._place(at[0])}, column "{self.feature_names[at[1]]}"'
+        )
+        check_finite(self.y, lambda at: f"y at {self._place(at[0])}")
+        if self.sample_weight is not None:
+            check_finite(self.sample_weight, lambda at: f"sample_weight at {self._place(at[0])}")
+            if (self.sample_weight < 0).any():
+                r = int(np.argmax(self.sample_weight < 0))
+                raise ValueError(
+                    f"sample_weight must be >= 0; got {self.sample_weight[r]} at {self._place(r)}."
+                )
+
+    def _place(self, row: int) -> str:
+        i = int(np.searchsorted(self.ptr, row, side="right")) - 1
+        return f"node {self.ids[i : i + 1].tolist()[0]!r}, its row {row - self.ptr[i]}"
+
+    def __repr__(self) -> str:
+        return f"LocalData(n_nodes={self.n_nodes}, n_rows={self.n_rows}, d={self.d})"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, those without rows included."""
+        return len(self.ptr) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows over all nodes."""
+        return len(self.X)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.X.shape[1]
+
+    @cached_property
+    def counts(self) -> Index:
+        """Rows m_i of each node, shape (n_nodes,)."""
+        return np.diff(self.ptr)
+
+    @cached_property
+    def row_node(self) -> Index:
+        """Position of the owner of each row, shape (n_rows,)."""
+        return np.repeat(np.arange(self.n_nodes), self.counts)
+
+    @cached_property
+    def row_weight(self) -> Array:
+        """Weight of each row inside its node's mean: 1/m_i, or s_r / sum of s over the node.
+
+        A node whose sample weights are all zero counts as a node without data.
+        """
+        if self.sample_weight is None:
+            return 1.0 / self.counts[self.row_node]
+        total = np.bincount(self.row_node, self.sample_weight, self.n_nodes)
+        return self.sample_weight / np.where(total > 0, total, 1.0)[self.row_node]
+
+    @cached_property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Nodes that have data, shape (n_nodes,)."""
+        return np.bincount(self.row_node, self.row_weight, self.n_nodes) > 0
+
+    def blocks(self) -> Iterator[tuple[Index, Index]]:
+        """Groups of nodes with equally many rows, for batched linear algebra.
+
+        Yields node positions (k,) and their row numbers (k, m), for each row count m > 0.
+        """
+        for m in np.unique(self.counts):
+            if m > 0:
+                nodes = np.flatnonzero(self.counts == m)
+                yield nodes, self.ptr[nodes][:, None] + np.arange(m)
+
+    def node_sum(self, rows: Array) -> Array:
+        """Sum of row values over each node, shape (n_nodes, ...)."""
+        if rows.ndim == 1:
+            return np.bincount(self.row_node, rows, self.n_nodes)
+        out = np.zeros((self.n_nodes, *rows.shape[1:]))
+        full = np.flatnonzero(self.counts)
+        if full.size:  # reduceat is wrong on empty segments: sum over the non-empty nodes only
+            out[full] = np.add.reduceat(rows, self.ptr[full], axis=0)
+        return out
+
+    def align(self, ids: NDArray[Any]) -> LocalData:
+        """The same data in the node order of `ids`; ids without rows become empty nodes."""
+        if len(ids) == len(self.ids) and np.array_equal(ids, self.ids):
+            return self
+        where = IdIndex(ids).positions(self.ids)
+        if (where < 0).any():
+            raise ValueError(unknown_ids_message(ids, self.ids[where < 0], "the data"))
+        owner = where[self.row_node]
+        return LocalData._packed(
+            self.X, self.y, owner, ids, self.sample_weight, self.feature_names
+        )
+
+    def subset(self, nodes: Index) -> LocalData:
+        """The data of some nodes, given by position."""
+        rows = np.concatenate([np.arange(self.ptr[i], self.ptr[i + 1]) for i in nodes] or [[]])
+        rows = rows.astype(np.int64)
+        return LocalData(
+            self.X[rows],
+            self.y[rows],
+            np.concatenate([[0], np.cumsum(self.counts[nodes])]),
+            self.ids[nodes],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            feature_names=self.feature_names,
+        )
+
+    @classmethod
+    def _packed(
+        cls,
+        X: Array,
+        y: Array,
+        owner: Index,
+        ids: NDArray[Any],
+        sample_weight: Array | None,
+        feature_names: Sequence[str] | None,
+    ) -> LocalData:
+        """Sort rows by owner (stable) and build the offsets."""
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(ids)))])
+        if not np.all(owner[1:] >= owner[:-1]):
+            order = np.argsort(owner, kind="stable")
+            X, y = X[order], y[order]
+            sample_weight = None if sample_weight is None else sample_weight[order]
+        return cls(X, y, ptr, ids, sample_weight=sample_weight, feature_names=feature_names)
+
+    @classmethod
+    def from_long(
+        cls,
+        X: Any,
+        y: Any,
+        node_ids: Any,
+        nodes: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> LocalData:
+        """Local datasets from one long table and the node id of each row.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+        node_ids : array of shape (n_rows,)
+            Id of the node that owns each row, in any order.
+        nodes : sequence of ids, optional
+            All nodes, in the order wanted; those without rows are legal. Default: the ids in
+            `node_ids`, sorted.
+        sample_weight : array of shape (n_rows,), optional
+        feature_names : sequence of str, optional
+
+        Examples
+        --------
+        >>> data = LocalData.from_long([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0], ["b", "a", "b"])
+        >>> data.ids.tolist(), data.X.ravel().tolist()
+        (['a', 'b'], [2.0, 1.0, 3.0])
+        """
+        X, y = as_float_array(X, "X", 2), as_float_array(y, "y", 1)
+        keys = as_ids(node_ids)
+        for name, size in (("y", len(y)), ("node_ids", len(keys))):
+            if size != len(X):
+                raise ValueError(f"{name} must have one entry per row of X ({len(X)}); got {size}.")
+        if sample_weight is not None:
+            sample_weight = as_float_array(sample_weight, "sample_weight", 1)
+            if len(sample_weight) != len(X):
+                raise ValueError(
+                    f"sample_weight must have one entry per row ({len(X)}); "
+                    f"got {len(sample_weight)}."
+                )
+        ids = distinct(keys) if nodes is None else as_ids(nodes)
+        owner = IdIndex(ids).positions(keys)
+        if (owner < 0).any():
+            raise ValueError(unknown_ids_message(ids, distinct(keys[owner < 0]), "the data"))
+        return cls._packed(X, y, owner, ids, sample_weight, feature_names)
+
+    @classmethod
+    def from_list(
+        cls,
+        datasets: Sequence[tuple[Any, Any]],
+        nodes: Any = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+    ) -> LocalData:
+        """Local datasets from a list of (X_i, y_i), one per node; None or empty means no data.
+
+        Examples
+        --------
+        >>> LocalData.from_list([([[1.0, 0.0]], [2.0]), None], nodes=["a", "b"]).counts.tolist()
+        [1, 0]
+        """
+        ids = np.arange(len(datasets)) if nodes is None else as_ids(nodes)
+        if len(ids) != len(datasets):
+            raise ValueError(f"nodes must have {len(datasets)} ids; got {len(ids)}.")
+        parts: list[tuple[Array, Array]] = []
+        counts = np.zeros(len(datasets), dtype=np.int64)
+        d = None
+        for i, item in enumerate(datasets):
+            if item is None or len(item[1]) == 0:
+                continue
+            name = f"node {ids[i : i + 1].tolist()[0]!r}"
+            Xi, yi = as_float_array(item[0], f"X of {name}", 2), as_float_array(
+                item[1], f"y of {name}", 1
+            )
+            if len(Xi) != len(yi):
+                raise ValueError(f"X and y of {name} must be equally long: {len(Xi)}, {len(yi)}.")
+            if d is not None and Xi.shape[1] != d:
+                raise ValueError(f"All nodes must have {d} features; {name} has {Xi.shape[1]}.")
+            d = Xi.shape[1]
+            counts[i] = len(yi)
+            parts.append((Xi, yi))
+        if d is None:
+            raise ValueError("At least one node must have data; got none.")
+        return cls(
+            np.concatenate([p[0] for p in parts]),
+            np.concatenate([p[1] for p in parts]),
+            np.concatenate([[0], np.cumsum(counts)]),
+            ids,
+            feature_names=feature_names,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        node: str,
+        target: str,
+        features: Sequence[str] | None = None,
+        nodes: Any = None,
+        sample_weight: str | None = None,
+    ) -> LocalData:
+        """Local datasets from a pandas or polars table with a node column.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+        node, target : str
+            Columns with the node id and the label.
+        features : sequence of str, optional
+            Feature columns; default all the others.
+        nodes : sequence of ids, optional
+            All nodes, in the order wanted.
+        sample_weight : str, optional
+            Column with row weights.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> df = pd.DataFrame({"shop": ["007", "008"], "price": [1.0, 2.0], "sold": [5.0, 3.0]})
+        >>> LocalData.from_frame(df, node="shop", target="sold").ids.tolist()
+        ['007', '008']
+        """
+        columns = [str(c) for c in df.columns]
+        roles = [node, target] + ([] if sample_weight is None else [sample_weight])
+        chosen = [c for c in columns if c not in roles] if features is None else list(features)
+        for name in [*roles, *chosen]:
+            check_name(name, columns, "column")
+        X = np.empty((len(df), len(chosen)))
+        for j, name in enumerate(chosen):
+            X[:, j] = _numeric_column(df, name)
+        return cls.from_long(
+            X,
+            _numeric_column(df, target),
+            df[node].to_numpy(),
+            nodes,
+            sample_weight=None if sample_weight is None else _numeric_column(df, sample_weight),
+            feature_names=chosen,
+        )
+
+
+def _numeric_column(df: Any, name: str) -> Array:
+    column = df[name]
+    values = column.to_numpy()
+    if values.dtype.kind in "Mm":
+        raise ValueError(f'Column "{name}" must be numeric; got dates. Leave it out by features=[...].')
+    if values.dtype.kind == "O" and hasattr(column, "isna"):  # nullable columns: <NA> becomes NaN
+        values = column.astype(object).where(column.notna(), np.nan).to_numpy()
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f'Column "{name}" must be numeric; got {column.dtype}. '
+            "Encode it, or leave it out by features=[...]."
+        ) from None

@@ -1,0 +1,305 @@
+"""The empirical graph: nodes, weighted undirected edges, and the incidence operator (NFL, Sec. II)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from nefele._checks import Array, as_float_array, check_name
+from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
+
+Index = NDArray[np.int64]
+
+_MERGES = ("error", "sum", "max", "mean")
+
+
+class Graph:
+    """Immutable undirected graph with positive edge weights.
+
+    Edge e joins `head[e]` < `tail[e]` (NFL, Eq. (5)); edges are sorted by (head, tail).
+    The incidence operator D is the plain +-1 one (NFL, Eq. (6)): weights are never folded in.
+
+    Parameters
+    ----------
+    ids : array of shape (n_nodes,)
+        Distinct node ids: integers, strings, or anything hashable.
+    head, tail : int arrays of shape (n_edges,)
+        Positions of the edge's ends in `ids`; any orientation and order.
+    weight : array of shape (n_edges,), optional
+        Edge weights A_e >= 0; edges of weight zero are dropped. Default: 1.
+    merge : {"error", "sum", "max", "mean"}
+        What to do with an edge that is given more than once (or in both directions).
+
+    Examples
+    --------
+    >>> g = Graph(["a", "b", "c"], head=[0, 2], tail=[1, 1], weight=[1.0, 0.5])
+    >>> g.n_nodes, g.n_edges, g.neighbors("b")
+    (3, 2, ['a', 'c'])
+    """
+
+    ids: NDArray[Any]
+    head: Index
+    tail: Index
+    weight: Array
+
+    def __init__(
+        self, ids: Any, head: Any, tail: Any, weight: Any = None, *, merge: str = "error"
+    ) -> None:
+        keys = as_ids(ids)
+        index = IdIndex(keys)
+        if not len(keys):
+            raise ValueError("A graph must have at least one node; got none.")
+        if not index.unique:
+            raise ValueError(f"Node ids must be distinct; {index.first_duplicate()!r} is repeated.")
+        check_name(merge, _MERGES, "merge rule")
+        head, tail = _as_positions(head, len(keys), "head"), _as_positions(tail, len(keys), "tail")
+        if len(head) != len(tail):
+            raise ValueError(f"head and tail must have equal length; got {len(head)}, {len(tail)}.")
+        values = _as_weights(weight, keys, head, tail)
+        head, tail, values = _canonical(keys, head, tail, values, merge)
+        for name, array in (("ids", keys), ("head", head), ("tail", tail), ("weight", values)):
+            frozen = array.view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
+        object.__setattr__(self, "_index", index)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("Graph is immutable; build a new one.")
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Graph, (np.array(self.ids), self.head, self.tail, self.weight))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, k), getattr(other, k))
+            for k in ("ids", "head", "tail", "weight")
+        )
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    @classmethod
+    def from_edges(
+        cls, edges: Any, weight: Any = None, nodes: Any = None, *, merge: str = "error"
+    ) -> Graph:
+        """Graph from pairs of node ids.
+
+        Parameters
+        ----------
+        edges : array of shape (n_edges, 2) or iterable of id pairs
+            Ends of each edge, by id. An integer array is fast for millions of edges.
+        weight : array of shape (n_edges,) or scalar, optional
+            Edge weights; default 1.
+        nodes : sequence of ids, optional
+            All node ids, in the order wanted; may name nodes without edges. Default: the ids
+            that occur in `edges`, sorted.
+        merge : {"error", "sum", "max", "mean"}
+            What to do with repeated edges.
+
+        Examples
+        --------
+        >>> Graph.from_edges([("Oulu", "Kemi"), ("Kemi", "Inari")], weight=[1.0, 2.0]).ids.tolist()
+        ['Inari', 'Kemi', 'Oulu']
+        """
+        first, second = _split_pairs(edges)
+        keys = distinct(first, second) if nodes is None else as_ids(nodes)
+        index = IdIndex(keys)
+        head, tail = index.positions(first), index.positions(second)
+        for ends, column in ((head, first), (tail, second)):
+            if (ends < 0).any():
+                unknown = distinct(column[ends < 0])
+                raise ValueError(unknown_ids_message(keys, unknown, "the edges"))
+        return cls(keys, head, tail, weight, merge=merge)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.ids)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.head)
+
+    @cached_property
+    def degree(self) -> Index:
+        """Number of edges at each node, shape (n_nodes,)."""
+        return self._frozen(
+            np.bincount(self.head, minlength=self.n_nodes)
+            + np.bincount(self.tail, minlength=self.n_nodes)
+        )
+
+    @cached_property
+    def weighted_degree(self) -> Array:
+        """Sum of the edge weights at each node, shape (n_nodes,)."""
+        return self._frozen(
+            np.bincount(self.head, self.weight, self.n_nodes)
+            + np.bincount(self.tail, self.weight, self.n_nodes)
+        )
+
+    @cached_property
+    def components(self) -> Index:
+        """Label of the connected component of each node, shape (n_nodes,), from 0."""
+        return self._frozen(connected_components(self.adjacency, directed=False)[1].astype(int))
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """Symmetric weighted adjacency matrix, shape (n_nodes, n_nodes), sparse."""
+        shape = (self.n_nodes, self.n_nodes)
+        upper = sparse.coo_array((self.weight, (self.head, self.tail)), shape=shape)
+        return (upper + upper.T).tocsr()
+
+    @cached_property
+    def _incidence_t(self) -> sparse.csr_array:
+        """D^T as a CSR matrix of shape (n_nodes, n_edges)."""
+        edges = np.arange(self.n_edges)
+        values = np.concatenate([np.ones(self.n_edges), -np.ones(self.n_edges)])
+        rows, columns = np.concatenate([self.head, self.tail]), np.concatenate([edges, edges])
+        return sparse.csr_array((values, (rows, columns)), shape=(self.n_nodes, self.n_edges))
+
+    def diff(self, w: Array) -> Array:
+        """D w: w[head] - w[tail] over each edge, shape (n_edges, d) (NFL, Eq. (6))."""
+        return w[self.head] - w[self.tail]
+
+    def div(self, u: Array) -> Array:
+        """D^T u: what flows out of each node minus what flows in, shape (n_nodes, d) (NFL, (7))."""
+        return self._incidence_t @ u
+
+    def position(self, node: Any) -> int:
+        """Position of a node id in `ids`."""
+        found = int(self.positions([node])[0])
+        if found < 0:
+            raise ValueError(f"No node {node!r} in the graph. Ids: {describe(self.ids)}.")
+        return found
+
+    def positions(self, nodes: Any) -> Index:
+        """Positions of node ids in `ids`, -1 for ids the graph does not have."""
+        return self._index.positions(as_ids(nodes))  # type: ignore[attr-defined]
+
+    def neighbors(self, node: Any) -> list[Any]:
+        """Ids of the neighbours of the node with this id, in graph order."""
+        i = self.position(node)
+        row = self.adjacency.indices[self.adjacency.indptr[i] : self.adjacency.indptr[i + 1]]
+        return self.ids[np.sort(row)].tolist()
+
+    def describe_edge(self, e: int) -> str:
+        """Edge e for an error message: its number and the ids of its ends."""
+        return f"edge {e} {_pair(self.ids, self.head[e], self.tail[e])}"
+
+    @staticmethod
+    def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+        array.flags.writeable = False
+        return array
+
+
+def _pair(ids: NDArray[Any], i: Any, j: Any) -> str:
+    a, b = ids[[i, j]].tolist()
+    quote = '"' if isinstance(a, str) else ""
+    return f"({quote}{a}{quote}, {quote}{b}{quote})"
+
+
+def _split_pairs(edges: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    if hasattr(edges, "to_numpy"):
+        edges = edges.to_numpy()
+    if isinstance(edges, np.ndarray):
+        if edges.size == 0:
+            return as_ids(edges.reshape(-1)), as_ids(edges.reshape(-1))
+        if edges.ndim != 2 or edges.shape[1] != 2:
+            raise ValueError(f"edges must have shape (n_edges, 2); got {edges.shape}.")
+        return as_ids(edges[:, 0]), as_ids(edges[:, 1])
+    pairs = list(edges)
+    for k, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(
+                f"Each edge must be a pair of node ids; got {pair!r} at position {k}. "
+                "Give weights by weight=[...]."
+            )
+    return as_ids([p[0] for p in pairs]), as_ids([p[1] for p in pairs])
+
+
+def _as_positions(values: Any, n_nodes: int, name: str) -> Index:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a one-dimensional integer array; got {array.dtype}.")
+    if array.min() < 0 or array.max() >= n_nodes:
+        raise ValueError(
+            f"{name} must hold node positions 0..{n_nodes - 1}; got {array.min()}..{array.max()}."
+        )
+    return array.astype(np.int64)
+
+
+def _as_weights(weight: Any, ids: NDArray[Any], head: Index, tail: Index) -> Array:
+    if weight is None:
+        return np.ones(len(head))
+    if np.ndim(weight) == 0 and not hasattr(weight, "to_numpy"):
+        weight = np.full(len(head), weight)
+    values = as_float_array(weight, "weight", 1)
+    if len(values) != len(head):
+        raise ValueError(f"weight must have one entry per edge ({len(head)}); got {len(values)}.")
+    bad = np.flatnonzero(~(values >= 0) | ~np.isfinite(values))
+    if bad.size:
+        e = bad[0]
+        raise ValueError(
+            f"weight must be > 0; got {values[e]} at edge {e} {_pair(ids, head[e], tail[e])}. "
+            "Drop the edge or use abs()."
+        )
+    return values
+
+
+def _canonical(
+    ids: NDArray[Any], head: Index, tail: Index, weight: Array, merge: str
+) -> tuple[Index, Index, Array]:
+    """Head < tail, sorted, without self-loops, zero weights or repeated edges."""
+    loops = np.flatnonzero(head == tail)
+    if loops.size:
+        node = ids[head[loops[0]] : head[loops[0]] + 1].tolist()[0]
+        raise ValueError(
+            f"An edge must join two different nodes; edge {loops[0]} is a self-loop at {node!r}. "
+            "Drop it: it has no effect on the coupling."
+        )
+    keep = weight > 0
+    head, tail, weight = head[keep], tail[keep], weight[keep]
+    head, tail = np.minimum(head, tail), np.maximum(head, tail)
+    key = head * len(ids) + tail
+    if np.all(key[1:] > key[:-1]):
+        return head, tail, np.array(weight)
+    order = np.argsort(key, kind="stable")
+    key, weight = key[order], weight[order]
+    first = np.concatenate([[True], key[1:] != key[:-1]])
+    if not first.all():
+        if merge == "error":
+            e = int(np.flatnonzero(~first)[0])
+            pair = _pair(ids, key[e] // len(ids), key[e] % len(ids))
+            raise ValueError(
+                f"Each edge must be given once; {pair} is repeated (or given in both directions). "
+                'Use merge="sum", "max" or "mean".'
+            )
+        weight = _merge(weight, np.flatnonzero(first), merge)
+        key = key[first]
+    return key // len(ids), key % len(ids), weight
+
+
+def _merge(weight: Array, starts: Index, merge: str) -> Array:
+    if merge == "max":
+        return np.maximum.reduceat(weight, starts)
+    total = np.add.reduceat(weight, starts)
+    if merge == "mean":
+        return total / np.diff(np.append(starts, len(weight)))
+    return total
