@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 def as_float_array(value: Any, name: str, ndim: int) -> Array:
     """C-contiguous float64 array of the given dimension; never a changed input."""
     if hasattr(value, "to_numpy"):
+        if hasattr(value, "isna") and value.isna().to_numpy().any():
+            value = value.astype(object).where(value.notna(), np.nan)  # <NA> becomes NaN
         value = value.to_numpy()
     if hasattr(value, "toarray"):
         value = value.toarray()
@@ -25,6 +27,8 @@ def as_float_array(value: Any, name: str, ndim: int) -> Array:
         raise ValueError(f"{name} must be a rectangular array; {error}.") from None
     if raw.dtype.kind == "c":
         raise ValueError(f"{name} must be real; got dtype {raw.dtype}.")
+    if raw.dtype.kind in "Mm":
+        raise ValueError(f"{name} must be numeric; got dtype {raw.dtype}.")
     if raw.dtype.kind not in "fiub":
         try:
             raw = raw.astype(np.float64)

@@ -17,9 +17,13 @@ def as_ids(values: Any, what: str = "node id") -> NDArray[Any]:
     """
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    raw = values if isinstance(values, np.ndarray) else _to_array(values)
+    elif hasattr(values, "__array__"):
+        values = np.asarray(values)
+    raw = values if isinstance(values, np.ndarray) else _to_array(values, what)
     if raw.ndim != 1:
         raise ValueError(f"{what}s must be one-dimensional; got shape {raw.shape}.")
+    if raw.dtype.kind == "u" and raw.size and raw.max() > np.iinfo(np.int64).max:
+        return raw.astype(object)
     if raw.dtype.kind in "iu":
         return raw.astype(np.int64, copy=False)
     if raw.dtype.kind == "U":
@@ -31,10 +35,13 @@ def as_ids(values: Any, what: str = "node id") -> NDArray[Any]:
     return _from_objects(raw.astype(object, copy=False), what)
 
 
-def _to_array(values: Iterable[Any]) -> NDArray[Any]:
+def _to_array(values: Any, what: str) -> NDArray[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ValueError(f"{what}s must be a sequence; got {values!r}. Put it into a list.")
     items = list(values)
     out = np.empty(len(items), dtype=object)
-    out[:] = items
+    for i, item in enumerate(items):  # one by one: an id may be a tuple
+        out[i] = item
     return out
 
 
@@ -42,7 +49,7 @@ def _from_floats(raw: NDArray[Any], what: str) -> NDArray[Any]:
     bad = np.flatnonzero(~np.isfinite(raw))
     if bad.size:
         raise ValueError(f"{what} must not be missing; got {raw[bad[0]]} at position {bad[0]}.")
-    if np.all(raw == np.floor(raw)):
+    if np.all((raw == np.floor(raw)) & (np.abs(raw) < 2.0**63)):
         return raw.astype(np.int64)
     return raw.astype(object)
 
@@ -52,15 +59,26 @@ def _from_objects(raw: NDArray[Any], what: str) -> NDArray[Any]:
     if kinds and all(issubclass(k, str) for k in kinds):
         return raw.astype(str)
     if kinds and all(issubclass(k, int | np.integer) and k is not bool for k in kinds):
-        return raw.astype(np.int64)
-    for position, value in enumerate(raw.tolist()):
-        if value is None or value != value or str(value) == "<NA>":
-            raise ValueError(f"{what} must not be missing; got {value} at position {position}.")
+        try:
+            return raw.astype(np.int64)
+        except OverflowError:  # beyond 64 bits: kept as Python integers
+            return raw
     try:
         set(raw.tolist())
     except TypeError as error:
         raise ValueError(f"{what}s must be hashable; {error}.") from None
+    for position, value in enumerate(raw.tolist()):
+        if value is None or str(value) == "<NA>" or value != value:
+            raise ValueError(f"{what} must not be missing; got {value} at position {position}.")
+    if kinds and all(issubclass(k, int | float | np.number) and k is not bool for k in kinds):
+        return _from_floats_or_objects(raw, what)
     return raw
+
+
+def _from_floats_or_objects(raw: NDArray[Any], what: str) -> NDArray[Any]:
+    ids = _from_floats(raw.astype(np.float64), what)
+    same = ids.dtype.kind == "i" and ids.tolist() == raw.tolist()
+    return ids if same else raw
 
 
 class IdIndex:
@@ -90,13 +108,16 @@ class IdIndex:
     def positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """Position of every key in the ids, -1 where it is unknown."""
         if "object" in (self._kind, _kind(keys)):
-            lookup = {key: i for i, key in enumerate(self.ids.tolist())}
+            if self._kind == "object":
+                lookup = self._lookup
+            else:
+                lookup = {key: i for i, key in enumerate(self.ids.tolist())}
             return np.fromiter((lookup.get(k, -1) for k in keys.tolist()), np.int64, len(keys))
         if self._kind != _kind(keys) or not len(self.ids):
             return np.full(len(keys), -1, dtype=np.int64)
         if self._ordered:
             first = self.ids[0]
-            inside = (keys >= first) & (keys < first + len(self.ids))
+            inside = (keys >= first) & (keys <= self.ids[-1])
             return np.where(inside, keys - first, -1)
         slot = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
         return np.where(self._sorted[slot] == keys, self._order[slot], -1)
@@ -110,7 +131,7 @@ def _is_range(ids: NDArray[Any]) -> bool:
     return bool(
         ids.dtype.kind == "i"
         and len(ids)
-        and ids[-1] - ids[0] == len(ids) - 1
+        and int(ids[-1]) - int(ids[0]) == len(ids) - 1
         and np.all(np.diff(ids) == 1)
     )
 
@@ -134,8 +155,8 @@ def unknown_ids_message(known: NDArray[Any], unknown: NDArray[Any], where: str) 
     text = f"Every node id of {where} must be a node of the graph; unknown: {describe(unknown)}."
     if len(known) and _kind(known) != _kind(unknown):
         text += (
-            f" The graph's ids are {_kind(known)} such as {known[0]!r}, these are "
-            f"{_kind(unknown)} such as {unknown[0]!r}: convert one side."
+            f" The graph's ids are {_kind(known)} such as {describe(known[:1])}, these are "
+            f"{_kind(unknown)} such as {describe(unknown[:1])}: convert one side."
         )
     else:
         text += f" Graph ids: {describe(known)}. Add the nodes or drop these rows."

@@ -35,7 +35,8 @@ class LocalData:
 
     Examples
     --------
-    >>> data = LocalData.from_list([([[1.0], [2.0]], [1.0, 2.0]), ([[3.0]], [3.0])], nodes=["a", "b"])
+    >>> rows = [([[1.0], [2.0]], [1.0, 2.0]), ([[3.0]], [3.0])]
+    >>> data = LocalData.from_list(rows, nodes=["a", "b"])
     >>> data.n_nodes, data.n_rows, data.counts.tolist()
     (2, 3, [2, 1])
     """
@@ -52,7 +53,7 @@ class LocalData:
     ) -> None:
         self.X = as_float_array(X, "X", 2)
         self.y = as_float_array(y, "y", 1)
-        self.ptr = np.asarray(ptr, dtype=np.int64)
+        self.ptr = _as_offsets(ptr)
         n = len(self.ptr) - 1
         self.ids = np.arange(n) if nodes is None else as_ids(nodes)
         self.sample_weight = (
@@ -67,7 +68,7 @@ class LocalData:
 
     def _check(self) -> None:
         rows, d = self.X.shape
-        if self.ptr.ndim != 1 or len(self.ptr) < 2 or self.ptr[0] != 0 or self.ptr[-1] != rows:
+        if self.ptr[0] != 0 or self.ptr[-1] != rows:
             raise ValueError(f"ptr must run from 0 to the number of rows ({rows}).")
         if (np.diff(self.ptr) < 0).any():
             raise ValueError("ptr must not decrease.")
@@ -156,7 +157,7 @@ class LocalData:
     def node_sum(self, rows: Array) -> Array:
         """Sum of row values over each node, shape (n_nodes, ...)."""
         if rows.ndim == 1:
-            return np.bincount(self.row_node, rows, self.n_nodes)
+            return np.bincount(self.row_node, rows, self.n_nodes).astype(np.float64, copy=False)
         out = np.zeros((self.n_nodes, *rows.shape[1:]))
         full = np.flatnonzero(self.counts)
         if full.size:  # reduceat is wrong on empty segments: sum over the non-empty nodes only
@@ -165,24 +166,25 @@ class LocalData:
 
     def align(self, ids: NDArray[Any]) -> LocalData:
         """The same data in the node order of `ids`; ids without rows become empty nodes."""
-        if len(ids) == len(self.ids) and np.array_equal(ids, self.ids):
+        ids = as_ids(ids)
+        if np.array_equal(ids, self.ids):
             return self
         where = IdIndex(ids).positions(self.ids)
         if (where < 0).any():
             raise ValueError(unknown_ids_message(ids, self.ids[where < 0], "the data"))
         owner = where[self.row_node]
-        return LocalData._packed(
-            self.X, self.y, owner, ids, self.sample_weight, self.feature_names
-        )
+        return LocalData._packed(self.X, self.y, owner, ids, self.sample_weight, self.feature_names)
 
     def subset(self, nodes: Index) -> LocalData:
         """The data of some nodes, given by position."""
-        rows = np.concatenate([np.arange(self.ptr[i], self.ptr[i + 1]) for i in nodes] or [[]])
-        rows = rows.astype(np.int64)
+        nodes = np.asarray(nodes, dtype=np.int64)
+        counts = self.counts[nodes]
+        ptr = np.concatenate([[0], np.cumsum(counts)])
+        rows = np.repeat(self.ptr[nodes] - ptr[:-1], counts) + np.arange(ptr[-1])
         return LocalData(
             self.X[rows],
             self.y[rows],
-            np.concatenate([[0], np.cumsum(self.counts[nodes])]),
+            ptr,
             self.ids[nodes],
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             feature_names=self.feature_names,
@@ -258,7 +260,7 @@ class LocalData:
     @classmethod
     def from_list(
         cls,
-        datasets: Sequence[tuple[Any, Any]],
+        datasets: Sequence[tuple[Any, Any] | None],
         nodes: Any = None,
         *,
         feature_names: Sequence[str] | None = None,
@@ -277,11 +279,12 @@ class LocalData:
         counts = np.zeros(len(datasets), dtype=np.int64)
         d = None
         for i, item in enumerate(datasets):
-            if item is None or len(item[1]) == 0:
+            if item is None or (len(item[1]) == 0 and _length(item[0]) == 0):
                 continue
             name = f"node {ids[i : i + 1].tolist()[0]!r}"
-            Xi, yi = as_float_array(item[0], f"X of {name}", 2), as_float_array(
-                item[1], f"y of {name}", 1
+            Xi, yi = (
+                as_float_array(item[0], f"X of {name}", 2),
+                as_float_array(item[1], f"y of {name}", 1),
             )
             if len(Xi) != len(yi):
                 raise ValueError(f"X and y of {name} must be equally long: {len(Xi)}, {len(yi)}.")
@@ -332,29 +335,55 @@ class LocalData:
         >>> LocalData.from_frame(df, node="shop", target="sold").ids.tolist()
         ['007', '008']
         """
-        columns = [str(c) for c in df.columns]
-        roles = [node, target] + ([] if sample_weight is None else [sample_weight])
-        chosen = [c for c in columns if c not in roles] if features is None else list(features)
+        columns = {str(c): df[c] for c in df.columns}
+        if len(columns) != len(df.columns):
+            raise ValueError(
+                f"Column names must be distinct; got {', '.join(map(str, df.columns))}."
+            )
+        node, target = str(node), str(target)
+        roles = [node, target] + ([] if sample_weight is None else [str(sample_weight)])
+        if features is None:
+            chosen = [c for c in columns if c not in roles]
+        else:
+            chosen = [features] if isinstance(features, str) else [str(c) for c in features]
         for name in [*roles, *chosen]:
             check_name(name, columns, "column")
         X = np.empty((len(df), len(chosen)))
         for j, name in enumerate(chosen):
-            X[:, j] = _numeric_column(df, name)
+            X[:, j] = _numeric_column(columns[name], name)
+        weights = None if sample_weight is None else columns[str(sample_weight)]
         return cls.from_long(
             X,
-            _numeric_column(df, target),
-            df[node].to_numpy(),
+            _numeric_column(columns[target], target),
+            columns[node].to_numpy(),
             nodes,
-            sample_weight=None if sample_weight is None else _numeric_column(df, sample_weight),
+            sample_weight=None if weights is None else _numeric_column(weights, str(sample_weight)),
             feature_names=chosen,
         )
 
 
-def _numeric_column(df: Any, name: str) -> Array:
-    column = df[name]
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _as_offsets(ptr: Any) -> Index:
+    array = np.asarray(ptr)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"ptr must be a one-dimensional integer array; got {array.dtype} of {array.shape}."
+        )
+    if len(array) < 2:
+        raise ValueError("The data must have at least one node; got none.")
+    return array.astype(np.int64)
+
+
+def _numeric_column(column: Any, name: str) -> Array:
     values = column.to_numpy()
-    if values.dtype.kind in "Mm":
-        raise ValueError(f'Column "{name}" must be numeric; got dates. Leave it out by features=[...].')
+    if values.dtype.kind in "Mmc":
+        raise ValueError(
+            f'Column "{name}" must be real numbers; got {column.dtype}. '
+            "Leave it out by features=[...]."
+        )
     if values.dtype.kind == "O" and hasattr(column, "isna"):  # nullable columns: <NA> becomes NaN
         values = column.astype(object).where(column.notna(), np.nan).to_numpy()
     try:

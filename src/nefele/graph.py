@@ -1,4 +1,4 @@
-"""The empirical graph: nodes, weighted undirected edges, and the incidence operator (NFL, Sec. II)."""
+"""The empirical graph: nodes, undirected weighted edges, the incidence operator (NFL, Sec. II)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
 
 Index = NDArray[np.int64]
 
-_MERGES = ("error", "sum", "max", "mean")
+MERGES = ("error", "sum", "max", "mean")
 
 
 class Graph:
@@ -50,13 +50,13 @@ class Graph:
     def __init__(
         self, ids: Any, head: Any, tail: Any, weight: Any = None, *, merge: str = "error"
     ) -> None:
-        keys = as_ids(ids)
+        keys = np.array(as_ids(ids))  # a copy: later changes of the input must not reach the graph
         index = IdIndex(keys)
         if not len(keys):
             raise ValueError("A graph must have at least one node; got none.")
         if not index.unique:
             raise ValueError(f"Node ids must be distinct; {index.first_duplicate()!r} is repeated.")
-        check_name(merge, _MERGES, "merge rule")
+        check_name(merge, MERGES, "merge rule")
         head, tail = _as_positions(head, len(keys), "head"), _as_positions(tail, len(keys), "tail")
         if len(head) != len(tail):
             raise ValueError(f"head and tail must have equal length; got {len(head)}, {len(tail)}.")
@@ -69,6 +69,9 @@ class Graph:
         object.__setattr__(self, "_index", index)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("Graph is immutable; build a new one.")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError("Graph is immutable; build a new one.")
 
     def __copy__(self) -> Graph:
@@ -88,7 +91,12 @@ class Graph:
             for k in ("ids", "head", "tail", "weight")
         )
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.n_nodes, *(getattr(self, k).tobytes() for k in ("head", "tail"))))
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
@@ -120,10 +128,9 @@ class Graph:
         keys = distinct(first, second) if nodes is None else as_ids(nodes)
         index = IdIndex(keys)
         head, tail = index.positions(first), index.positions(second)
-        for ends, column in ((head, first), (tail, second)):
-            if (ends < 0).any():
-                unknown = distinct(column[ends < 0])
-                raise ValueError(unknown_ids_message(keys, unknown, "the edges"))
+        if (head < 0).any() or (tail < 0).any():
+            unknown = distinct(first[head < 0], second[tail < 0])
+            raise ValueError(unknown_ids_message(keys, unknown, "the edges"))
         return cls(keys, head, tail, weight, merge=merge)
 
     @property
@@ -208,9 +215,8 @@ class Graph:
 
 
 def _pair(ids: NDArray[Any], i: Any, j: Any) -> str:
-    a, b = ids[[i, j]].tolist()
-    quote = '"' if isinstance(a, str) else ""
-    return f"({quote}{a}{quote}, {quote}{b}{quote})"
+    a, b = (f'"{key}"' if isinstance(key, str) else str(key) for key in ids[[i, j]].tolist())
+    return f"({a}, {b})"
 
 
 def _split_pairs(edges: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -237,7 +243,10 @@ def _as_positions(values: Any, n_nodes: int, name: str) -> Index:
     if array.size == 0:
         return np.zeros(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be a one-dimensional integer array; got {array.dtype}.")
+        raise ValueError(
+            f"{name} must be a one-dimensional integer array; got {array.dtype} of shape "
+            f"{array.shape}. For ids use Graph.from_edges."
+        )
     if array.min() < 0 or array.max() >= n_nodes:
         raise ValueError(
             f"{name} must hold node positions 0..{n_nodes - 1}; got {array.min()}..{array.max()}."
@@ -256,9 +265,10 @@ def _as_weights(weight: Any, ids: NDArray[Any], head: Index, tail: Index) -> Arr
     bad = np.flatnonzero(~(values >= 0) | ~np.isfinite(values))
     if bad.size:
         e = bad[0]
+        negative = np.isfinite(values[e])
         raise ValueError(
-            f"weight must be > 0; got {values[e]} at edge {e} {_pair(ids, head[e], tail[e])}. "
-            "Drop the edge or use abs()."
+            f"weight must be {'> 0' if negative else 'finite'}; got {values[e]} at edge {e} "
+            f"{_pair(ids, head[e], tail[e])}. Drop the edge{' or use abs()' if negative else ''}."
         )
     return values
 

@@ -1,0 +1,116 @@
+"""`nefele demo`: run the comparison and show it, as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from nefele.cli._demo_fits import OWN, DemoOptions, fit_demo
+from nefele.cli._demo_scores import (
+    Score,
+    as_dict,
+    conclusions,
+    find,
+    score_fits,
+    span,
+    states_worse,
+)
+from nefele.datasets import load_states
+
+__all__ = ["DemoOptions", "run_command"]
+
+_LEGEND = (
+    "test MSE: 11 years per state, trained on the other 6 (predicting the mean: 1)\n"
+    "vs own: ratio to own data only\n"
+    "certified gap: relative distance to the optimum, at most, worst split\n"
+    "models: distinct ones among the states\n"
+    "worse: states that do worse than with own data only, in a split"
+)
+_BAR_WIDTH = 40
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+
+
+def run_command(options: DemoOptions, *, as_json: bool, quiet: bool) -> int:
+    """Run the demo, print it, and return the exit code: 1 when some fit did not converge.
+
+    Examples
+    --------
+    >>> options = DemoOptions.checked(["squared"], seeds=1, lam=1e-3, tol=1e-6)
+    >>> run_command(options, as_json=False, quiet=True)
+    Test error of 48 US states...
+    0
+    """
+    console = Console(highlight=False)
+    show = console.is_terminal and not as_json and not quiet
+    with _progress(console, options.seeds * len(options.methods()), show) as tick:
+        fits = fit_demo(load_states(), options, tick)
+    scores = score_fits(fits)
+    failed = [fit for fit in fits if fit.problem]
+    if as_json:
+        typer.echo(json.dumps(as_dict(scores, options, failed), indent=2, allow_nan=False))
+    else:
+        console.print(_table(scores, options))
+        if not quiet:
+            console.print(_LEGEND, _bars(scores, console), sep="\n")
+            console.print(_list(conclusions(scores, options, failed)))
+    for fit in failed:
+        typer.echo(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
+    return 1 if failed else 0
+
+
+@contextmanager
+def _progress(console: Console, total: int, show: bool) -> Iterator[Callable[[str], object]]:
+    """One bar over all fits that names the current one; gone when done."""
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, disable=not show) as progress:
+        task = progress.add_task("", total=total)
+        done = iter(range(total))
+
+        def tick(text: str) -> None:
+            progress.update(task, description=text, completed=next(done), refresh=True)
+
+        yield tick
+
+
+def _table(scores: Sequence[Score], options: DemoOptions) -> Table:
+    splits = "1 split" if options.seeds == 1 else f"{options.seeds} splits"
+    table = Table(title=f"Test error of 48 US states ({splits}, lam = {options.lam:g})")
+    table.add_column("method", no_wrap=True)
+    for name in ("test MSE", "vs own", "certified gap", "models", "worse"):
+        table.add_column(name, justify="right", no_wrap=True)
+    own = find(scores, OWN)
+    for score in scores:
+        table.add_row(
+            score.method.label,
+            f"{score.mse:.5f}",
+            f"{score.mse / own.mse:.3f}",
+            "exact" if score.gap is None else f"{score.gap:.1e}",
+            span(score.n_models),
+            "-" if score is own else span(states_worse(score, own)),
+        )
+    return table
+
+
+def _list(sentences: Sequence[str]) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    for sentence in sentences:
+        grid.add_row("-", sentence)
+    return grid
+
+
+def _bars(scores: Sequence[Score], console: Console) -> str:
+    blocks = console.encoding.lower().startswith("utf")
+    longest = max(score.mse for score in scores)
+    room = max(len(score.method.label) for score in scores)
+    lines = []
+    for score in scores:
+        cells, part = divmod(round(8 * _BAR_WIDTH * score.mse / longest), 8)
+        bar = "█" * cells + _EIGHTHS[part] if blocks else "#" * max(cells, 1)
+        lines.append(f"{score.method.label:>{room}} {bar} {score.mse:.5f}")
+    return "\n" + "\n".join(lines) + "\n"

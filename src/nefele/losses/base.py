@@ -1,0 +1,135 @@
+"""Local loss functions L_i: what a solver may ask of them (NFL, Sec. II-A and Appendix B)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.data import LocalData
+
+# Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
+_LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
+
+
+class Loss(ABC):
+    """A kind of loss with its hyper-parameters; `bind` it to data to get numbers."""
+
+    @abstractmethod
+    def bind(self, data: LocalData) -> BoundLoss:
+        """The loss of these local datasets, one L_i per node."""
+
+
+class BoundLoss(ABC):
+    """The local losses of all nodes at once; every array has the nodes as first axis.
+
+    A user's own loss gives `value` and `prox`, or `value` and `grad`, in this form.
+
+    Attributes
+    ----------
+    n_nodes, d : int
+        Number of nodes and length of each parameter vector.
+    labelled : bool array of shape (n_nodes,)
+        Nodes whose loss is not identically zero.
+    smooth : bool
+        Whether `grad` is the gradient everywhere.
+    """
+
+    n_nodes: int
+    d: int
+    labelled: NDArray[np.bool_]
+    smooth: bool = True
+
+    @abstractmethod
+    def value(self, w: Array) -> Array:
+        """L_i(w_i), shape (n_nodes,)."""
+
+    @abstractmethod
+    def grad(self, w: Array) -> Array:
+        """Gradient of L_i at w_i, shape (n_nodes, d)."""
+
+    @abstractmethod
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        """argmin_z L_i(z) + 1/(2 step_i) ||z - v_i||^2, shape (n_nodes, d) (NFL, Eq. (32)).
+
+        `start` is a first guess for iterative forms; it does not change the result.
+        """
+
+    def hess(self, w: Array) -> Array | None:
+        """Hessian at w_i, shape (n_nodes, d, d); None when there is none."""
+        return None
+
+    def strong_convexity(self) -> Array:
+        """A modulus mu_i >= 0 of strong convexity of each L_i, shape (n_nodes,)."""
+        return np.zeros(self.n_nodes)
+
+    def curvature(self) -> Array:
+        """A typical curvature of each L_i, shape (n_nodes,); only a scale for step sizes."""
+        return np.where(self.labelled, 1.0, 0.0)
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint | None:
+        """A point of the dual near the gradient at w; None when no conjugate is known.
+
+        `target` is what the gradients should become: -D^T u, shape (n_nodes, d).
+        """
+        return None
+
+    def minimise(self) -> Array:
+        """A minimiser of each L_i, near zero where there are many, shape (n_nodes, d).
+
+        Where the infimum is not attained, a point far out with nearly the least value.
+        """
+        curvature = np.where(self.curvature() > 0, self.curvature(), 1.0)
+        w = np.zeros((self.n_nodes, self.d))
+        for factor in _LADDER:
+            w = self.prox(w, factor / curvature, start=w)
+        return w
+
+    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Groups of nodes whose summed loss, with equal parameters, has no minimiser.
+
+        `groups` labels each node, shape (n_nodes,); returns shape (n_groups,).
+        """
+        return np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+
+
+class DualPoint(ABC):
+    """A candidate for the loss part of the dual problem: s_i with a known L_i*(s_i).
+
+    The certificate moves it until s_i = -(D^T u)_i for every node.
+    """
+
+    @abstractmethod
+    def flow(self) -> Array:
+        """s_i, shape (n_nodes, d)."""
+
+    @abstractmethod
+    def metric(self) -> Array:
+        """ds_i/dx_i of `move`, a psd matrix for each node, shape (n_nodes, d, d)."""
+
+    @abstractmethod
+    def move(self, x: Array, target: Array) -> None:
+        """Change s_i by about -metric_i x_i, staying in the conjugate's domain."""
+
+    @abstractmethod
+    def settle(self, x: Array) -> None:
+        """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
+
+    @abstractmethod
+    def domain_ratio(self) -> Array:
+        """Largest factor by which a node is outside the domain, shape (n_nodes,); 1 = boundary."""
+
+    @abstractmethod
+    def conjugate(self, theta: Array) -> Array:
+        """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,)."""
+
+
+def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str) -> None:
+    """Raise with the node and the value of the first label that breaks the rule."""
+    if not ok.all():
+        r = int(np.argmin(ok))
+        node: Any = data.ids[data.row_node[r] : data.row_node[r] + 1].tolist()[0]
+        raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.")

@@ -1,0 +1,165 @@
+"""Piecewise linear losses: absolute and hinge (LN, Sec. 2.3). They have no gradient at the kinks.
+
+For both f*(a) = a y on a box, so the prox is a box-constrained quadratic programme per node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.losses.base import BoundLoss, DualPoint, check_labels
+from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
+from nefele.losses.rows import RowDual
+
+
+@dataclass(frozen=True)
+class _Piecewise(PointwiseLoss):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.l1:
+            raise ValueError(f"{type(self).__name__} takes no l1; got {self.l1}. Use l2.")
+
+    def bend(self, z: Array, y: Array) -> Array:
+        return np.zeros(len(z))
+
+    def box(self, y: Array) -> tuple[Array, Array]:
+        """Smallest and largest slope for each label."""
+        raise TypeError(f"{type(self).__name__} must give box.")
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        return np.where(self.domain_ratio(a, y) <= 1 + 1e-12, a * y, np.inf)
+
+    def bind(self, data: LocalData) -> BoundLoss:
+        self.check(data)
+        return BoundPiecewise(self, data)
+
+
+@dataclass(frozen=True)
+class Absolute(_Piecewise):
+    """f(z, y) = |z - y|: the conditional median.
+
+    Examples
+    --------
+    >>> Absolute().f(np.array([0.5]), np.array([2.0]))
+    array([1.5])
+    """
+
+    def f(self, z: Array, y: Array) -> Array:
+        return np.abs(z - y)
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return np.sign(z - y)
+
+    def box(self, y: Array) -> tuple[Array, Array]:
+        return -np.ones(len(y)), np.ones(len(y))
+
+    def domain_ratio(self, a: Array, y: Array) -> Array:
+        return np.abs(a)
+
+
+@dataclass(frozen=True)
+class Hinge(_Piecewise):
+    """f(z, y) = max(0, 1 - y z) for labels y in {-1, 1}: the support vector machine.
+
+    Examples
+    --------
+    >>> Hinge().f(np.array([0.5]), np.array([-1.0]))
+    array([1.5])
+    """
+
+    def f(self, z: Array, y: Array) -> Array:
+        return np.maximum(0.0, 1 - y * z)
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return np.where(y * z < 1, -y, 0.0)
+
+    def box(self, y: Array) -> tuple[Array, Array]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def domain_ratio(self, a: Array, y: Array) -> Array:
+        b = -y * a
+        return np.where(b >= 0, b, np.where(b > -1e-14, 0.0, np.inf))
+
+    def check(self, data: LocalData) -> None:
+        check_labels(np.abs(data.y) == 1, data, "Labels of the hinge loss must be -1 or 1")
+
+
+class BoundPiecewise(BoundPointwise):
+    """A piecewise linear loss bound to data; `grad` is one of its subgradients."""
+
+    loss: _Piecewise
+
+    def __init__(self, loss: _Piecewise, data: LocalData) -> None:
+        super().__init__(loss, data)
+        self.smooth = False
+        self.low, self.high = loss.box(data.y)
+        self._warm = np.zeros(data.n_rows)
+
+    def curvature(self) -> Array:
+        """Slopes change by about one over the spread of the labels."""
+        spread = max(float(np.std(self.data.y)), 1e-12) if self.data.n_rows else 1.0
+        size = self.data.node_sum(self.data.row_weight * (self.data.X**2).mean(axis=1))
+        return size / spread + 2 * self.l2
+
+    def hess(self, w: Array) -> Array | None:
+        return None
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        return self.prox_with_dual(v, step)[0]
+
+    def prox_with_dual(self, v: Array, step: Array) -> tuple[Array, Array]:
+        """Prox points and the row duals that prove them, shapes (n_nodes, d) and (n_rows,)."""
+        from nefele._kernels.box import box_prox
+
+        shrink = 1 / (1 + 2 * step * self.l2)
+        data = self.data
+        z, self._warm = box_prox(
+            data.X,
+            data.y,
+            data.ptr,
+            data.row_weight,
+            self.low,
+            self.high,
+            v * shrink[:, None],
+            step * shrink,
+            self._warm,
+        )
+        return z, self._warm
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint:
+        return BoxDual(self, w, target)
+
+
+class BoxDual(RowDual):
+    """Row duals in a box, from one exact prox step; they give way by the room left in the box."""
+
+    loss: BoundPiecewise
+
+    def __init__(self, loss: BoundPiecewise, w: Array, target: Array) -> None:
+        self.loss = loss
+        step = 1 / np.maximum(loss.curvature(), 1e-12)
+        self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step)
+        self.zeta = 2 * loss.l2[:, None] * self.point
+        self.nu = np.zeros_like(w)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        spread = max(float(np.std(self.loss.data.y)), 1e-12) if len(self.a) else 1.0
+        room = np.minimum(self.a - self.loss.low, self.loss.high - self.a)
+        self.give = np.maximum(room, 1e-3) / spread
+
+    def metric(self) -> Array:
+        return self.loss._weighted_gram(self.loss.data.row_weight * self.give) + self.loss._ridge
+
+    def move(self, x: Array, target: Array) -> None:
+        self.settle(x)
+        self.a = np.clip(self.a, self.loss.low, self.loss.high)
+        self._weigh()
+
+    def settle(self, x: Array) -> None:
+        self.a = self.a - self.give * self.loss.predict(x)
+        self.zeta = self.zeta - 2 * self.loss.l2[:, None] * x

@@ -1,0 +1,150 @@
+"""Generalised linear losses: a new one gives a scalar function and its first two derivatives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, check_number
+from nefele.data import LocalData
+from nefele.losses.base import BoundLoss, Loss
+from nefele.losses.rows import BoundRows
+
+
+@dataclass(frozen=True)
+class PointwiseLoss(Loss):
+    """L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||w||^2 + l1 ||w||_1.
+
+    A subclass gives `f`, `slope`, `bend`, and for the certificate `conjugate` with its domain.
+
+    Parameters
+    ----------
+    l2, l1 : float
+        Weights of the local regularisers (NFL, Eq. (71)-(72)); none at nodes without data.
+    """
+
+    l2: float = 0.0
+    l1: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number(self.l2, "l2", low=0.0)
+        check_number(self.l1, "l1", low=0.0)
+
+    @abstractmethod
+    def f(self, z: Array, y: Array) -> Array:
+        """The loss of predictions z for labels y."""
+
+    @abstractmethod
+    def slope(self, z: Array, y: Array) -> Array:
+        """df/dz."""
+
+    @abstractmethod
+    def bend(self, z: Array, y: Array) -> Array:
+        """d2f/dz2, >= 0."""
+
+    @abstractmethod
+    def conjugate(self, a: Array, y: Array) -> Array:
+        """f*(a) = sup_z a z - f(z, y), inf outside its domain."""
+
+    def domain_ratio(self, a: Array, y: Array) -> Array:
+        """Smallest r with a / r in the domain of f*; 0 where the domain is the whole line."""
+        return np.zeros(len(a))
+
+    def check(self, data: LocalData) -> None:
+        """Raise when a label is outside the loss's domain."""
+
+    def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array] | None:
+        """How predictions may run to infinity without cost: see `BoundPointwise.unbounded`.
+
+        Returns (pinned, direction): rows whose prediction may not change at all, and for the
+        others the sign of the free direction. None when every infimum is attained.
+        """
+        return None
+
+    def bind(self, data: LocalData) -> BoundLoss:
+        self.check(data)
+        return BoundPointwise(self, data)
+
+
+class BoundPointwise(BoundRows):
+    """A pointwise loss bound to local datasets."""
+
+    def __init__(self, loss: PointwiseLoss, data: LocalData) -> None:
+        super().__init__(data, data.d, loss.l2, loss.l1)
+        self.loss = loss
+
+    def predict(self, w: Array) -> Array:
+        return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
+
+    def pull(self, a: Array) -> Array:
+        return self.data.node_sum((self.data.row_weight * a)[:, None] * self.data.X)
+
+    def row_value(self, z: Array) -> Array:
+        return self.loss.f(z, self.data.y)
+
+    def row_slope(self, z: Array) -> Array:
+        return self.loss.slope(z, self.data.y)
+
+    def row_bend(self, z: Array, t: Array) -> Array:
+        return self.loss.bend(z, self.data.y) * t
+
+    def gram(self, z: Array) -> Array:
+        return self._weighted_gram(self.data.row_weight * self.loss.bend(z, self.data.y))
+
+    def _weighted_gram(self, weight: Array) -> Array:
+        out = np.zeros((self.n_nodes, self.d, self.d))
+        for nodes, rows in self._blocks:
+            X = self.data.X[rows]
+            out[nodes] = np.swapaxes(X * weight[rows][..., None], 1, 2) @ X
+        return out
+
+    @cached_property
+    def _blocks(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        return list(self.data.blocks())
+
+    def row_conjugate(self, a: Array) -> Array:
+        return self.loss.conjugate(a, self.data.y)
+
+    def row_ratio(self, a: Array) -> Array:
+        return self.loss.domain_ratio(a, self.data.y)
+
+    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Groups with a common direction t along which no row's loss rises and some falls.
+
+        Linear programme per group: max sum_r g_r x_r^T t with g_r x_r^T t >= 0 and
+        x_r^T t = 0 on pinned rows, |t_j| <= 1 (Albert and Anderson 1984, for the logistic loss).
+        """
+        out = super().unbounded(groups)
+        escapes = self.loss.escapes(self.data.y)
+        if escapes is None or self.loss.l2 > 0 or self.loss.l1 > 0:
+            return out
+        pinned, sign = escapes
+        scaled = self.data.X / np.maximum(np.abs(self.data.X).max(axis=0, initial=0.0), 1e-300)
+        rows_of = groups[self.data.row_node]
+        counted = self.data.row_weight > 0
+        for group in np.unique(groups[self.labelled]):
+            rows = (rows_of == group) & counted
+            out[group] = _runs_away(scaled[rows], pinned[rows], sign[rows])
+        return out
+
+
+def _runs_away(X: Array, pinned: NDArray[np.bool_], sign: Array) -> bool:
+    from scipy.optimize import linprog
+
+    free = sign[~pinned, None] * X[~pinned]
+    if not len(free):
+        return False
+    fixed = X[pinned] if pinned.any() else None
+    best = linprog(
+        -free.sum(axis=0),
+        A_ub=-free,
+        b_ub=np.zeros(len(free)),
+        A_eq=fixed,
+        b_eq=None if fixed is None else np.zeros(len(fixed)),
+        bounds=(-1, 1),
+    )
+    return bool(best.status == 0 and -best.fun > 1e-7)

@@ -1,0 +1,50 @@
+"""Poisson loss for counts: a networked exponential family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.losses.base import check_labels
+from nefele.losses.pointwise import PointwiseLoss
+
+
+@dataclass(frozen=True)
+class Poisson(PointwiseLoss):
+    """f(z, y) = exp(z) - y z for counts y >= 0 (log link, without the constant log y!).
+
+    Examples
+    --------
+    >>> Poisson().f(np.array([0.0]), np.array([3.0]))
+    array([1.])
+    """
+
+    def f(self, z: Array, y: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(z) - y * z
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return np.exp(z) - y
+
+    def bend(self, z: Array, y: Array) -> Array:
+        return np.exp(z)
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        mean = a + y
+        positive = np.maximum(mean, 0.0)
+        return np.where(mean >= 0, xlogy(positive, positive) - positive, np.inf)
+
+    def domain_ratio(self, a: Array, y: Array) -> Array:
+        safe = np.where(y > 0, y, 1.0)
+        return np.where(a >= 0, 0.0, np.where(y > 0, -a / safe, np.inf))
+
+    def check(self, data: LocalData) -> None:
+        check_labels(data.y >= 0, data, "Labels of the Poisson loss must be >= 0")
+
+    def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array]:
+        return y > 0, -np.ones(len(y))

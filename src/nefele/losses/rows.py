@@ -1,0 +1,195 @@
+"""Losses that are weighted means over a node's rows: what all of them share.
+
+L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||w||^2 + l1 ||w||_1 with c_r = 1/m_i (or the sample
+weights, normalised per node). Nodes without rows have L_i = 0, without any regulariser.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.losses.base import BoundLoss, DualPoint
+
+_NEWTON_STEPS = 100
+_NEWTON_TOL = 1e-13
+
+
+class BoundRows(BoundLoss):
+    """Row losses bound to data; a subclass gives the six functions of one row below."""
+
+    def __init__(self, data: LocalData, d: int, l2: float, l1: float) -> None:
+        self.data, self.d, self.n_nodes = data, d, data.n_nodes
+        self.labelled = data.labelled
+        self.l2 = np.where(self.labelled, l2, 0.0)
+        self.l1 = np.where(self.labelled, l1, 0.0)
+        self.smooth = l1 == 0
+        self._ridge = 2 * self.l2[:, None, None] * np.eye(d)
+
+    # Functions of the rows: z has shape (n_rows,) or (n_rows, n_outputs).
+
+    @abstractmethod
+    def predict(self, w: Array) -> Array:
+        """The linear predictions x_r^T w of all rows."""
+
+    @abstractmethod
+    def pull(self, a: Array) -> Array:
+        """sum_r c_r x_r a_r over each node, shape (n_nodes, d): the adjoint of `predict`."""
+
+    @abstractmethod
+    def row_value(self, z: Array) -> Array:
+        """f(z_r, y_r)."""
+
+    @abstractmethod
+    def row_slope(self, z: Array) -> Array:
+        """Derivative of f in z."""
+
+    @abstractmethod
+    def row_bend(self, z: Array, t: Array) -> Array:
+        """Second derivative of f at z applied to t."""
+
+    @abstractmethod
+    def gram(self, z: Array) -> Array:
+        """sum_r c_r x_r f''(z_r) x_r^T over each node, shape (n_nodes, d, d)."""
+
+    @abstractmethod
+    def row_conjugate(self, a: Array) -> Array:
+        """f*(a_r, y_r): inf outside its domain."""
+
+    @abstractmethod
+    def row_ratio(self, a: Array) -> Array:
+        """How far a_r is from zero relative to the boundary of the domain of f*; <= 1 inside."""
+
+    # What follows is the same for all.
+
+    def node_mean(self, rows: Array) -> Array:
+        """sum_r c_r rows_r over each node, shape (n_nodes,)."""
+        return self.data.node_sum(self.data.row_weight * rows)
+
+    def value(self, w: Array) -> Array:
+        fit = self.node_mean(self.row_value(self.predict(w)))
+        return fit + self.l2 * (w * w).sum(axis=1) + self.l1 * np.abs(w).sum(axis=1)
+
+    def grad(self, w: Array) -> Array:
+        """Gradient of the differentiable part (all but l1)."""
+        return self.pull(self.row_slope(self.predict(w))) + 2 * self.l2[:, None] * w
+
+    def hess(self, w: Array) -> Array | None:
+        return self.gram(self.predict(w)) + self._ridge
+
+    def strong_convexity(self) -> Array:
+        return 2 * self.l2
+
+    def curvature(self) -> Array:
+        zero = np.zeros((self.n_nodes, self.d))
+        blocks = self.gram(self.predict(zero)) + self._ridge
+        return np.einsum("ijj->i", blocks) / self.d
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        """Batched damped Newton; nodes without rows keep v."""
+        z = np.where(self.labelled[:, None], v if start is None else start, v)
+        pull_back = np.where(self.labelled, 1 / step, 0.0)
+        eye = np.eye(self.d)
+
+        def excess(z: Array) -> Array:
+            return self.value(z) + 0.5 * pull_back * ((z - v) ** 2).sum(axis=1)
+
+        current = excess(z)
+        active = self.labelled.copy()
+        for _ in range(_NEWTON_STEPS):
+            rows = self.predict(z)
+            slope = self.pull(self.row_slope(rows)) + 2 * self.l2[:, None] * z
+            slope += pull_back[:, None] * (z - v)
+            model = self.gram(rows) + self._ridge + pull_back[:, None, None] * eye
+            model[~self.labelled] = eye
+            move = self._model_step(model, slope, z)
+            size = np.abs(move).max(axis=1)
+            active &= size > _NEWTON_TOL * (1 + np.abs(z).max(axis=1))
+            if not active.any():
+                break
+            z, current = _line_search(excess, z, np.where(active[:, None], move, 0.0), current)
+        return z
+
+    def _model_step(self, model: Array, slope: Array, z: Array) -> Array:
+        """Minimiser of slope^T m + 1/2 m^T model m + l1 ||z + m||_1."""
+        if not self.l1.any():
+            return -np.linalg.solve(model, slope[..., None])[..., 0]
+        from nefele._kernels.lasso import lasso_quadratic
+
+        linear = np.einsum("ijk,ik->ij", model, z) - slope
+        return lasso_quadratic(model, linear, self.l1, z) - z
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint:
+        return RowDual(self, w, target)
+
+
+def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]
+    """Halve each node's step until its objective does not rise."""
+    step = np.ones(len(z))
+    for _ in range(40):
+        trial = z + step[:, None] * move
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = excess(trial)
+        ok = new <= current + 1e-14 * np.abs(current)
+        if ok.all():
+            break
+        step = np.where(ok, step, 0.5 * step)
+    ok = new <= current + 1e-14 * np.abs(current)
+    return np.where(ok[:, None], trial, z), np.where(ok, new, current)
+
+
+class RowDual(DualPoint):
+    """Row duals a_r = f'(x_r^T p_i) at a point p that moves; see math of the data-point dual.
+
+    s_i = sum_r c_r x_r a_r + zeta_i + nu_i with zeta the ridge's and nu the l1 term's dual, and
+    L_i*(s_i) <= sum_r c_r f*(a_r) + ||zeta_i||^2 / (4 l2), nu_i inside its box.
+    """
+
+    def __init__(self, loss: BoundRows, w: Array, target: Array) -> None:
+        self.loss = loss
+        self.point = w.copy()
+        self._refresh(target)
+
+    def _refresh(self, target: Array) -> None:
+        self.z = self.loss.predict(self.point)
+        self.a = self.loss.row_slope(self.z)
+        self.zeta = 2 * self.loss.l2[:, None] * self.point
+        rest = target - self.loss.pull(self.a) - self.zeta
+        self.nu = np.clip(rest, -self.loss.l1[:, None], self.loss.l1[:, None])
+
+    def flow(self) -> Array:
+        return self.loss.pull(self.a) + self.zeta + self.nu
+
+    def metric(self) -> Array:
+        return self.loss.gram(self.z) + self.loss._ridge
+
+    def move(self, x: Array, target: Array) -> None:
+        self.point -= x
+        self._refresh(target)
+
+    def settle(self, x: Array) -> None:
+        self.a = self.a - self.loss.row_bend(self.z, self.loss.predict(x))
+        self.zeta = self.zeta - 2 * self.loss.l2[:, None] * x
+
+    def domain_ratio(self) -> Array:
+        return node_max(self.loss.data, self.loss.row_ratio(self.a))
+
+    def conjugate(self, theta: Array) -> Array:
+        loss = self.loss
+        rows = theta[loss.data.row_node]
+        scaled = self.a * (rows if self.a.ndim == 1 else rows[:, None])
+        fit = loss.node_mean(loss.row_conjugate(scaled))
+        l2 = np.where(loss.l2 > 0, loss.l2, 1.0)
+        return fit + theta**2 * (self.zeta**2).sum(axis=1) / (4 * l2)
+
+
+def node_max(data: LocalData, rows: Array) -> Array:
+    """Largest row value of each node, zero for nodes without rows, shape (n_nodes,)."""
+    out = np.zeros(data.n_nodes)
+    full = np.flatnonzero(data.counts)
+    if full.size:
+        out[full] = np.maximum.reduceat(rows, data.ptr[full])
+    return out

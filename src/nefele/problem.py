@@ -1,0 +1,171 @@
+"""Generalised total variation minimisation over a graph (NFL, Eq. (16)) and its dual (24)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, check_number
+from nefele.certificate import Certificate, certify
+from nefele.data import LocalData
+from nefele.graph import Graph
+from nefele.losses import as_bound_loss
+from nefele.losses.base import BoundLoss
+from nefele.penalties import as_penalty
+
+
+class Problem:
+    """min_w sum_i L_i(w_i) + lam * sum_e A_e phi(w_head(e) - w_tail(e)).
+
+    Parameters
+    ----------
+    graph : Graph
+    data : LocalData or None
+        Matched to the graph by node id; graph nodes that the data does not name have no rows.
+        None when `loss` is a user's own object that needs none.
+    loss : str, Loss, dict or object
+        A name such as "squared", a Loss such as `Squared(l2=0.1)`, one of these per node id, or
+        a user's own object (see `nefele.losses.BoundLoss`).
+    penalty : str or Penalty
+        A name such as "l2" or an object such as `Huber(delta=0.1)`.
+    lam : float
+        Strength lam >= 0 of the coupling; 0 gives the local fits.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> graph = Graph.from_edges([("a", "b")])
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])], nodes=["a", "b"])
+    >>> problem = Problem(graph, data, penalty="l2", lam=1.0)
+    >>> problem.objective([[0.5], [3.5]])
+    3.5
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        data: LocalData | None,
+        loss: Any = "squared",
+        penalty: Any = "l2",
+        *,
+        lam: float,
+    ) -> None:
+        if not isinstance(graph, Graph):
+            raise ValueError(
+                f"graph must be a nefele Graph; got {type(graph).__name__}. "
+                "Convert it by nefele.as_graph(...)."
+            )
+        if data is not None and not isinstance(data, LocalData):
+            raise ValueError(
+                f"data must be LocalData; got {type(data).__name__}. "
+                "Build it by LocalData.from_frame, from_long or from_list."
+            )
+        self.graph = graph
+        self.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
+        self.penalty = as_penalty(penalty)
+        self.data = None if data is None else data.align(graph.ids)
+        self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
+        self.penalty.check_dimension(self.d)
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem(n_nodes={self.graph.n_nodes}, n_edges={self.graph.n_edges}, d={self.d}, "
+            f"penalty={self.penalty!r}, lam={self.lam:g})"
+        )
+
+    @property
+    def d(self) -> int:
+        """Length of each node's parameter vector."""
+        return self.loss.d
+
+    @cached_property
+    def scale(self) -> Array:
+        """lam * A_e of each edge, shape (n_edges,)."""
+        return self.lam * self.graph.weight
+
+    @cached_property
+    def coupled(self) -> bool:
+        """Whether the nodes are coupled at all: lam > 0 and at least one edge."""
+        return self.lam > 0 and self.graph.n_edges > 0
+
+    @cached_property
+    def undetermined(self) -> np.ndarray:
+        """Nodes of components without any data, shape (n_nodes,): their parameters stay zero."""
+        parts = self.graph.components
+        has_data = np.bincount(parts, self.loss.labelled, int(parts.max()) + 1) > 0
+        return ~has_data[parts]
+
+    @cached_property
+    def objective_at_zero(self) -> float:
+        """objective(0): the scale of the relative gap."""
+        return self.objective(np.zeros((self.graph.n_nodes, self.d)))
+
+    def objective(self, w: Any) -> float:
+        """Value of (NFL 16) at w, shape (n_nodes, d)."""
+        w = self.check_w(w)
+        total = self.loss.value(w).sum()
+        if self.coupled:
+            total += self.scale @ self.penalty.value(self.graph.diff(w))
+        return float(total)
+
+    def certificate(self, w: Any, u: Any, *, firm: bool = False) -> Certificate:
+        """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
+
+        `firm` says that w is exactly fused where it should be (after a reduced solve).
+        """
+        return certify(self, self.check_w(w), self.check_u(u), firm=firm)
+
+    def unbounded(self, w: Array) -> NDArray[np.bool_]:
+        """Nodes of components over which the loss has no minimiser, shape (n_nodes,)."""
+        parts = self.graph.components if self.coupled else np.arange(self.graph.n_nodes)
+        return self.loss.unbounded(parts)[parts]
+
+    def gap(self, w: Any, u: Any) -> float:
+        """Certified upper bound on objective(w) - optimum."""
+        return self.certificate(w, u).gap_abs
+
+    def dual_value(self, u: Any) -> float:
+        """A lower bound on the optimum, from the flow u corrected to be feasible (NFL, Eq. (24))."""
+        u = self.check_u(u)
+        w = self.loss.prox(-self.graph.div(u), np.ones(self.graph.n_nodes))
+        return self.certificate(w, u).lower
+
+    def residual(self, w: Any, u: Any) -> tuple[float, float]:
+        """Violation of the optimality conditions (NFL, Eq. (25)), both zero at a solution.
+
+        Returns the norm of the stationarity residual at the nodes and of the fixed-point
+        residual of the dual update at the edges, relative to the sizes of their terms.
+        """
+        w, u = self.check_w(w), self.check_u(u)
+        flow = self.graph.div(u)
+        step = np.ones(self.graph.n_nodes) / np.maximum(self.loss.curvature(), 1e-300)
+        step = np.where(self.loss.labelled, step, 1.0)
+        node = (w - self.loss.prox(w - step[:, None] * flow, step, start=w)) / step[:, None]
+        size = max(np.linalg.norm(flow), 1e-300)
+        if not self.coupled:
+            return float(np.linalg.norm(node) / max(size, 1.0)), 0.0
+        diff = self.graph.diff(w)
+        sigma = self.scale / max(np.abs(w).max(), 1e-300)
+        edge = u - self.penalty.prox_conjugate(u + sigma[:, None] * diff, self.scale, sigma)
+        return (
+            float(np.linalg.norm(node) / size),
+            float(np.linalg.norm(edge) / max(np.linalg.norm(u), 1e-300)),
+        )
+
+    def check_w(self, w: Any) -> Array:
+        """w as a float array of shape (n_nodes, d)."""
+        return _shaped(w, "w", (self.graph.n_nodes, self.d))
+
+    def check_u(self, u: Any) -> Array:
+        """u as a float array of shape (n_edges, d)."""
+        return _shaped(u, "u", (self.graph.n_edges, self.d))
+
+
+def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
+    return array

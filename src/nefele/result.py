@@ -1,0 +1,152 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from nefele._checks import Array, check_number
+
+if TYPE_CHECKING:
+    from nefele.problem import Problem
+
+
+class ConvergenceWarning(UserWarning):
+    """The tolerance was not reached."""
+
+
+class DataWarning(UserWarning):
+    """The data do not determine every parameter."""
+
+
+class Status(StrEnum):
+    """How a solve ended; each status carries advice.
+
+    Examples
+    --------
+    >>> Status.MAX_ITER.advice
+    'Increase max_iter or tol; the gap reached is a valid bound all the same.'
+    """
+
+    OPTIMAL = "optimal"
+    MAX_ITER = "max_iter"
+    FINISHED = "finished"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+    @property
+    def advice(self) -> str:
+        """What the user may do."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.OPTIMAL: "Nothing to do: the gap is within the tolerance.",
+    Status.MAX_ITER: "Increase max_iter or tol; the gap reached is a valid bound all the same.",
+    Status.FINISHED: "The iterations asked for were done; no tolerance was set.",
+    Status.STALLED: "Rounding errors stop further progress: increase tol, or rescale the features.",
+    Status.INTERRUPTED: "Pass w0=result.w to go on from here.",
+    Status.STOPPED: "The callback asked to stop; pass w0=result.w to go on from here.",
+    Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
+}
+
+
+class Record(NamedTuple):
+    """One certified point of a solve."""
+
+    iteration: int
+    objective: float
+    gap: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Parameters, certificate and history of a solve.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was solved.
+    w : array of shape (n_nodes, d)
+        Parameters of each node, in graph order.
+    u : array of shape (n_edges, d)
+        Dual flow, inside its balls.
+    objective : float
+        Objective at w.
+    gap_abs : float
+        Certified upper bound on objective - optimum.
+    gap : float
+        gap_abs / max(|objective|, 1e-6 * objective(0)).
+    certificate : str
+        Which form the bound has: "dual", "strong convexity", "estimated radius".
+    leak : float
+        Part of gap_abs that accounts for rounding errors.
+    status : Status
+        How the solve ended, with advice.
+    n_iter : int
+        Iterations done.
+    history : list of Record
+        Certified points: iteration, objective, gap, seconds.
+    undetermined, unbounded : bool arrays of shape (n_nodes,)
+        Nodes of components without data; nodes whose loss has no minimiser.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, solve
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> result = solve(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0))
+    >>> result.w.round(6).tolist(), result.converged, result.clusters().tolist()
+    ([[0.5], [3.5]], True, [0, 1])
+    """
+
+    problem: Problem = field(repr=False)
+    w: Array = field(repr=False)
+    u: Array = field(repr=False)
+    objective: float
+    gap: float
+    gap_abs: float
+    certificate: str
+    leak: float = field(repr=False)
+    status: Status
+    n_iter: int
+    history: list[Record] = field(repr=False)
+    undetermined: NDArray[np.bool_] = field(repr=False)
+    unbounded: NDArray[np.bool_] = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certified gap is within the tolerance."""
+        return self.status is Status.OPTIMAL
+
+    def clusters(self, tol: float = 1e-5) -> NDArray[np.int64]:
+        """Labels of the groups of connected nodes with equal parameters, shape (n_nodes,).
+
+        Two neighbours count as equal when no parameter differs by more than `tol` times the
+        largest spread of a parameter over all nodes.
+        """
+        check_number(tol, "tol", low=0.0)
+        graph = self.problem.graph
+        spread = float(np.ptp(self.w, axis=0).max())
+        equal = np.abs(graph.diff(self.w)).max(axis=1, initial=0.0) <= tol * spread
+        shape = (graph.n_nodes, graph.n_nodes)
+        links = sparse.coo_array(
+            (np.ones(equal.sum()), (graph.head[equal], graph.tail[equal])), shape=shape
+        )
+        return connected_components(links, directed=False)[1].astype(np.int64)
+
+
+def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:
+    """gap_abs / max(|objective|, 1e-6 * |objective(0)|); 0 when both are 0."""
+    if gap_abs == 0:
+        return 0.0
+    size = max(abs(objective), 1e-6 * abs(problem.objective_at_zero))
+    return gap_abs / size if size > 0 else float("inf")

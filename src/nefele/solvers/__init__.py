@@ -1,0 +1,91 @@
+"""Solvers, each callable by name, and `solve`, which picks one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nefele._checks import check_count, check_name, check_number
+from nefele.problem import Problem
+from nefele.result import Result
+from nefele.solvers.base import Callback, Solver, State, run
+from nefele.solvers.local import Local
+from nefele.solvers.primal_dual import PrimalDual
+from nefele.solvers.quadratic import QuadraticCG
+
+__all__ = ["Local", "PrimalDual", "QuadraticCG", "Solver", "State", "as_solver", "run", "solve"]
+
+_BY_NAME = {
+    "algorithm1": PrimalDual.as_printed,
+    "local": Local,
+    "primal_dual": PrimalDual,
+    "quadratic_cg": QuadraticCG,
+}
+
+
+def solve(
+    problem: Problem,
+    solver: Any = "auto",
+    *,
+    tol: float | None = 1e-6,
+    max_iter: int | None = None,
+    w0: Any = None,
+    u0: Any = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise the problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+        "auto", a name ("primal_dual", "algorithm1", "quadratic_cg", "local") or a Solver object.
+    tol : float or None
+        Relative gap to reach; None runs exactly `max_iter` iterations.
+    max_iter : int, optional
+        Most iterations; default: the solver's own limit.
+    w0, u0 : arrays of shape (n_nodes, d) and (n_edges, d), optional
+        Where to start, such as the `w` and `u` of an earlier result.
+    callback : callable, optional
+        Called with a Record (iteration, objective, gap, seconds) at each certified point;
+        returning True stops the solve.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, solve
+    >>> data = LocalData.from_list([([[1.0]], [1.0]), None, ([[1.0]], [2.0])], nodes=list("abc"))
+    >>> result = solve(Problem(Graph.from_edges(["ab", "bc"]), data, lam=0.1))
+    >>> result.converged, result.gap <= 1e-6
+    (True, True)
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    if tol is not None:
+        tol = check_number(tol, "tol", low=0.0, strict=True)
+    elif max_iter is None:
+        raise ValueError("tol=None runs exactly max_iter iterations; give max_iter.")
+    if max_iter is not None:
+        max_iter = check_count(max_iter, "max_iter", low=1)
+    return run(
+        problem,
+        as_solver(solver, problem),
+        tol=tol,
+        max_iter=max_iter,
+        w0=None if w0 is None else problem.check_w(w0),
+        u0=None if u0 is None else problem.check_u(u0),
+        callback=callback,
+    )
+
+
+def as_solver(solver: Any, problem: Problem) -> Solver:
+    """The solver itself, the one of this name, or for "auto" the one that fits the problem."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver != "auto":
+        return _BY_NAME[check_name(solver, ["auto", *_BY_NAME], "solver")]()
+    if not problem.coupled:
+        return Local()
+    return QuadraticCG() if QuadraticCG.fits(problem) else PrimalDual()

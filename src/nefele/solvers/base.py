@@ -1,0 +1,214 @@
+"""The one loop: stopping rule, certificates, history, callbacks and timing for all solvers."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.certificate import Certificate
+from nefele.problem import Problem
+from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status, relative_gap
+
+Callback = Callable[[Record], Any]
+
+_FIRST_STAGES = (50, 50, 50)
+_GROWTH = 1.5
+_PATIENCE = 12  # certified points without progress before a solve counts as stalled
+
+
+@dataclass
+class State:
+    """What a solver carries from one iteration to the next."""
+
+    w: Array
+    u: Array
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Solver(ABC):
+    """Mathematics only: the loop lives in `run`."""
+
+    #: Iterations when the caller gives no max_iter.
+    max_iter: int = 20_000
+
+    def check(self, problem: Problem) -> None:
+        """Raise when the solver does not fit the problem."""
+
+    @abstractmethod
+    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+        """State before the first iteration."""
+
+    @abstractmethod
+    def step(self, problem: Problem, state: State) -> None:
+        """One iteration, changing the state."""
+
+    def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
+        """A point and its certificate; `exact` asks for the iterate itself, unimproved."""
+        return state.w, problem.certificate(state.w, state.u)
+
+    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+        """Whether a certificate is worth its price now, beside the regular ones."""
+        return False
+
+    def adapt(self, problem: Problem, state: State, gap: float) -> None:
+        """Called after each certified point."""
+
+
+class _Best:
+    """The best certified point so far: least objective, greatest lower bound."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.objective, self.lower = np.inf, -np.inf
+        self.w: Array | None = None
+        self.dual: Certificate | None = None
+
+    def add(self, w: Array, found: Certificate) -> None:
+        if self.w is None or found.objective < self.objective:
+            self.w, self.objective = w.copy(), found.objective
+        if self.dual is None or found.lower > self.lower:
+            self.dual, self.lower = found, found.lower
+
+    @property
+    def gap_abs(self) -> float:
+        return max(self.objective - self.lower, 0.0)
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.problem, self.objective, self.gap_abs)
+
+
+def run(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float | None,
+    max_iter: int | None,
+    w0: Array | None = None,
+    u0: Array | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Iterate until the certified relative gap is at most tol, or exactly max_iter times."""
+    solver.check(problem)
+    started = time.perf_counter()
+    limit = solver.max_iter if max_iter is None else max_iter
+    n, d = problem.graph.n_nodes, problem.d
+    w0 = np.zeros((n, d)) if w0 is None else np.where(problem.undetermined[:, None], 0.0, w0)
+    u0 = np.zeros((problem.graph.n_edges, d)) if u0 is None else u0
+    best, history = _Best(problem), []
+    status, k = Status.MAX_ITER if tol is not None else Status.FINISHED, 0
+
+    def certified(exact: bool) -> Record:
+        best.add(*solver.certify(problem, state, exact=exact))
+        history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
+        return history[-1]
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        state = solver.init(problem, w0, u0)
+        try:
+            stage, due = 0, _FIRST_STAGES[0]
+            while k < limit:
+                solver.step(problem, state)
+                k += 1
+                if tol is None or (k < due and not solver.promising(problem, state, tol)):
+                    continue
+                stage += 1
+                due = k + _stage_length(stage)
+                record = certified(exact=False)
+                if not np.isfinite(record.objective):
+                    status = Status.FAILED
+                    break
+                if record.gap <= tol:
+                    status = Status.OPTIMAL
+                    break
+                if _stalled(history):
+                    status = Status.STALLED
+                    break
+                if callback is not None and callback(record) is True:
+                    status = Status.STOPPED
+                    break
+                solver.adapt(problem, state, record.gap)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        if not history or history[-1].iteration < k:
+            record = certified(exact=tol is None)
+            if tol is not None and record.gap <= tol:
+                status = Status.OPTIMAL
+        if callback is not None and status is not Status.STOPPED:
+            callback(history[-1])
+    return _finish(problem, best, status, k, history, tol)
+
+
+def _stage_length(stage: int) -> int:
+    if stage < len(_FIRST_STAGES):
+        return _FIRST_STAGES[stage]
+    return int(_FIRST_STAGES[-1] * _GROWTH ** min(stage - len(_FIRST_STAGES) + 1, 8))
+
+
+def _stalled(history: list[Record]) -> bool:
+    """No progress for long, and so near the optimum that rounding errors explain it."""
+    if len(history) <= _PATIENCE:
+        return False
+    now, before = history[-1], history[-1 - _PATIENCE]
+    return bool(now.gap > 0.9 * before.gap and now.gap < 1e-4)
+
+
+def _finish(
+    problem: Problem,
+    best: _Best,
+    status: Status,
+    n_iter: int,
+    history: list[Record],
+    tol: float | None,
+) -> Result:
+    assert best.w is not None and best.dual is not None
+    unbounded = problem.unbounded(best.w)
+    result = Result(
+        problem=problem,
+        w=best.w,
+        u=best.dual.u,
+        objective=best.objective,
+        gap=best.gap,
+        gap_abs=best.gap_abs,
+        certificate=best.dual.form,
+        leak=best.dual.leak,
+        status=status,
+        n_iter=n_iter,
+        history=history,
+        undetermined=problem.undetermined,
+        unbounded=unbounded,
+    )
+    _warn(result, tol)
+    return result
+
+
+def _warn(result: Result, tol: float | None) -> None:
+    if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED):
+        warnings.warn(
+            f"Stopped after {result.n_iter} iterations with relative gap {result.gap:.1e} > "
+            f"tol {tol:.1e} ({result.status}). {result.status.advice}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    for mask, text in (
+        (
+            result.undetermined,
+            "{n} nodes are not connected to any data, such as {ids}: their parameters are set "
+            "to 0. Add edges or data, or drop them.",
+        ),
+        (
+            result.unbounded,
+            "The loss of {n} nodes, such as {ids}, has no minimiser (separable labels): their "
+            "parameters grow without bound. Add a regulariser, e.g. Logistic(l2=1e-3).",
+        ),
+    ):
+        if mask.any():
+            ids = ", ".join(repr(k) for k in result.problem.graph.ids[mask][:3].tolist())
+            warnings.warn(text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=4)

@@ -1,0 +1,43 @@
+"""No coupling (lam = 0 or no edges): every node minimises its own loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.problem import Problem
+from nefele.solvers.base import Solver, State
+
+
+@dataclass
+class Local(Solver):
+    """Local minimisers, of least norm where there are many.
+
+    Examples
+    --------
+    >>> Local()
+    Local()
+    """
+
+    max_iter: int = 20
+
+    def check(self, problem: Problem) -> None:
+        if problem.coupled:
+            raise ValueError(f'Local needs lam = 0; got lam={problem.lam:g}. Use solver="auto".')
+
+    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+        return State(w0, np.zeros_like(u0))
+
+    def step(self, problem: Problem, state: State) -> None:
+        if "done" in state.extra:  # another proximal step refines iterative minimisers
+            curvature = problem.loss.curvature()
+            step = 1e8 / np.where(curvature > 0, curvature, 1.0)
+            state.w = problem.loss.prox(state.w, step, start=state.w)
+        else:
+            state.w = problem.loss.minimise()
+            state.extra["done"] = True
+
+    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+        return True

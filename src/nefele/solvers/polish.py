@@ -1,0 +1,162 @@
+"""Exact reduced solves: fuse what the flow holds together, then Newton on what is left.
+
+Where the flow of an edge is strictly inside its ball, the solution has no difference over it
+(NFL, Eq. (28)). Groups of fused entries move as one unknown, and over the other edges the
+penalty is differentiable, so a few Newton steps end at the reduced problem's optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from nefele._checks import Array
+from nefele.problem import Problem
+
+_MOST_UNKNOWNS = 3000
+_MOST_ENTRIES = 5_000_000
+_DENSE = 800
+_ROUNDS = 30
+_NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A better point: its parameters, a matching flow and its objective."""
+
+    w: Array
+    u: Array
+    objective: float
+
+
+def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
+    """The optimum of the problem reduced by the fusions that u proves, or None if too large."""
+    if not problem.coupled or not problem.loss.smooth:
+        return None
+    penalty, graph = problem.penalty, problem.graph
+    if penalty.curvature(graph.diff(w)[:0]) is None:
+        return None
+    fused = penalty.fused(u, problem.scale)
+    for _ in range(_ROUNDS):
+        groups, k = _groups(problem, fused)
+        if k > _MOST_UNKNOWNS or w.size * problem.d > _MOST_ENTRIES:
+            return None
+        w = _group_means(groups, k, w)
+        move = _newton_step(problem, groups, k, w)
+        if move is None:
+            return None
+        w, progress = _search(problem, w, move)
+        merged = fused | _vanished(problem, w)
+        if progress <= 1e-14 * abs(problem.objective_at_zero) and np.array_equal(merged, fused):
+            break
+        fused = merged
+    diff = graph.diff(w)
+    flow = problem.scale[:, None] * penalty.gradient(diff)
+    held = (diff == 0) if penalty.entrywise else (diff == 0).all(axis=1, keepdims=True)
+    return Polished(w, np.where(held & penalty.is_norm, u, flow), problem.objective(w))
+
+
+def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+    """Unknown of each entry of w, shape (n_nodes, d), and their number."""
+    graph = problem.graph
+    shape = (graph.n_nodes, graph.n_nodes)
+    groups = np.empty((graph.n_nodes, problem.d), dtype=np.int64)
+    total, count, before = 0, 0, None
+    for j in range(problem.d):
+        if before is None or not np.array_equal(fused[:, j], fused[:, before]):
+            on = fused[:, j]
+            links = sparse.coo_array((np.ones(on.sum()), (graph.head[on], graph.tail[on])), shape)
+            count, labels = connected_components(links, directed=False)
+            before = j
+        groups[:, j] = labels + total
+        total += count
+    return groups, total
+
+
+def _group_means(groups: NDArray[np.int64], k: int, w: Array) -> Array:
+    flat = groups.ravel()
+    return (np.bincount(flat, w.ravel(), k) / np.bincount(flat, minlength=k))[groups]
+
+
+def _newton_step(problem: Problem, groups: NDArray[np.int64], k: int, w: Array) -> Array | None:
+    """Newton direction of the reduced problem, as a change of w."""
+    graph, scale, penalty = problem.graph, problem.scale, problem.penalty
+    diff = graph.diff(w)
+    slope = problem.loss.grad(w) + graph.div(scale[:, None] * penalty.gradient(diff))
+    right = -np.bincount(groups.ravel(), slope.ravel(), k)
+    rows, columns = _pairs(groups, groups)
+    hess = problem.loss.hess(w)
+    if hess is None:
+        return None
+    parts = [(rows, columns, hess.ravel())]
+    active = np.flatnonzero(np.abs(diff).max(axis=1) > 0)
+    bend = scale[active, None, None] * penalty.curvature(diff[active])
+    if bend.any():
+        ends = (groups[graph.head[active]], groups[graph.tail[active]])
+        for a, first in enumerate(ends):
+            for b, second in enumerate(ends):
+                sign = 1.0 if a == b else -1.0
+                parts.append((*_pairs(first, second), sign * bend.ravel()))
+    rows, columns, values = (np.concatenate(p) for p in zip(*parts, strict=True))
+    step = _solve(rows, columns, values, k, right)
+    return None if step is None else step[groups]
+
+
+def _pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[Array, Array]:
+    d = first.shape[1]
+    return np.repeat(first, d, axis=1).ravel(), np.tile(second, (1, d)).ravel()
+
+
+def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
+    """Solve the reduced system, slightly regularised so that singular ones have a solution."""
+    try:
+        if k <= _DENSE:
+            matrix = np.bincount(rows * k + columns, values, k * k).reshape(k, k)
+            size = np.abs(np.diag(matrix)).max()
+            matrix[np.diag_indices(k)] += 1e-13 * size
+            step = np.linalg.solve(matrix, right)
+        else:
+            matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
+            size = np.abs(matrix.diagonal()).max()
+            step = splu(matrix + 1e-13 * size * sparse.eye_array(k, format="csc")).solve(right)
+    except (np.linalg.LinAlgError, RuntimeError):
+        return None
+    return step if np.isfinite(step).all() else None
+
+
+def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
+    """Exact line search on [0, 1] by the sign of the slope; returns the point and the decrease."""
+    graph, scale, penalty = problem.graph, problem.scale, problem.penalty
+    diff, change = graph.diff(w), graph.diff(move)
+
+    def slope(t: float) -> float:
+        inner = (problem.loss.grad(w + t * move) * move).sum()
+        return float(inner + scale @ (penalty.gradient(diff + t * change) * change).sum(axis=1))
+
+    start = slope(0.0)
+    low, high = 0.0, 1.0
+    if slope(1.0) > 1e-10 * abs(start):
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    before, trial = problem.objective(w), w + high * move
+    after = problem.objective(trial)
+    if not after <= before:
+        return w, 0.0
+    return trial, max(before - after, -start * 1e-3 if high == 1.0 else 0.0)
+
+
+def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
+    """Entries whose difference has become negligible, to be fused."""
+    if not problem.penalty.is_norm:
+        return np.zeros((problem.graph.n_edges, problem.d), dtype=bool)
+    diff = np.abs(problem.graph.diff(w))
+    small = diff <= _NEGLIGIBLE * float(np.ptp(w, axis=0).max())
+    if problem.penalty.entrywise:
+        return small
+    return np.repeat(small.all(axis=1)[:, None], problem.d, axis=1)

@@ -1,0 +1,134 @@
+"""The primal-dual method of NFL, Algorithm 1, as printed and with steps scaled to the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nefele._checks import Array, check_number
+from nefele.certificate import Certificate
+from nefele.problem import Problem
+from nefele.solvers.base import Solver, State
+from nefele.solvers.polish import polish
+
+# First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
+_FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
+
+
+@dataclass
+class PrimalDual(Solver):
+    """w+ = PU(w - tau D^T u), u+ = DU(u + sigma D(2 w+ - w)) (NFL, Algorithm 1).
+
+    Steps tau_i = gamma / sum_e A_e and sigma_e = A_e / (2 gamma), over-relaxed by `relax`.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        Step scale; default: from the spread of the local fits, adapted between stages.
+    relax : float
+        Over-relaxation in (0, 2); 1 is the plain method.
+    polish : bool
+        Fuse what the flow holds together and solve the reduced problem by Newton steps at each
+        certified point.
+    printed : bool
+        The steps as printed in the paper, tau_i = 1/degree_i and sigma_e = 1/2.
+
+    Examples
+    --------
+    >>> PrimalDual.as_printed()
+    PrimalDual(gamma=None, relax=1.0, polish=False, printed=True)
+    """
+
+    gamma: float | None = None
+    relax: float = 1.9
+    polish: bool = True
+    printed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            check_number(self.gamma, "gamma", low=0.0, strict=True)
+        if not 0 < self.relax < 2:
+            raise ValueError(f"relax must be in (0, 2); got {self.relax!r}.")
+
+    @classmethod
+    def as_printed(cls) -> PrimalDual:
+        """Algorithm 1 of NFL with the printed steps."""
+        return cls(relax=1.0, polish=False, printed=True)
+
+    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+        state = State(w0.copy(), u0.copy())
+        state.extra.update(w1=state.w, u1=state.u)
+        isolated = problem.graph.degree == 0
+        if isolated.any():
+            state.w[isolated] = problem.loss.minimise()[isolated]
+        if not self.printed:
+            state.extra["unit"] = _spread(problem) / _mean_scale(problem)
+            gamma = self.gamma or _FIRST_GAMMA * state.extra["unit"]
+            state.extra["gamma"] = gamma
+        self._set_steps(problem, state)
+        return state
+
+    def _set_steps(self, problem: Problem, state: State) -> None:
+        graph = problem.graph
+        if self.printed:
+            tau = 1.0 / np.maximum(graph.degree, 1)
+            sigma = np.full(graph.n_edges, 0.5)
+        else:
+            gamma = state.extra["gamma"]
+            weight = np.where(graph.degree > 0, graph.weighted_degree, 1.0)
+            tau, sigma = gamma / weight, graph.weight / (2 * gamma)
+        state.extra.update(tau=tau, sigma=sigma)
+
+    def step(self, problem: Problem, state: State) -> None:
+        graph, extra = problem.graph, state.extra
+        tau, sigma = extra["tau"], extra["sigma"]
+        w, u = state.w, state.u
+        w1 = problem.loss.prox(w - tau[:, None] * graph.div(u), tau, start=w)
+        v = u + sigma[:, None] * graph.diff(2 * w1 - w)
+        u1 = problem.penalty.prox_conjugate(v, problem.scale, sigma)
+        extra.update(w1=w1, u1=u1)
+        if self.relax == 1.0:
+            state.w, state.u = w1, u1
+        else:
+            state.w = w + self.relax * (w1 - w)
+            state.u = u + self.relax * (u1 - u)
+
+    def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
+        """Certify the unrelaxed iterate: its flow is inside the balls."""
+        w, u = state.extra["w1"], state.extra["u1"]
+        plain = problem.certificate(w, u)
+        if exact or not self.polish:
+            return w, plain
+        better = polish(problem, w, u)
+        if better is None or better.objective > plain.objective:
+            return w, plain
+        state.w = better.w
+        firm = problem.certificate(better.w, better.u, firm=True)
+        if firm.lower < plain.lower:
+            firm = Certificate(firm.objective, plain.lower, plain.form, plain.leak, plain.u)
+        return better.w, firm
+
+    def adapt(self, problem: Problem, state: State, gap: float) -> None:
+        """Smaller steps for the flow after the first stage."""
+        if self.printed or self.gamma is not None:
+            return
+        state.extra["gamma"] = _LATER_GAMMA * state.extra["unit"]
+        self._set_steps(problem, state)
+
+
+def _spread(problem: Problem) -> float:
+    """Typical distance of the (slightly regularised) local fits from their mean."""
+    loss = problem.loss
+    curvature = loss.curvature()
+    known = loss.labelled & (curvature > 0)
+    if not known.any():
+        return 1.0
+    zero = np.zeros((problem.graph.n_nodes, problem.d))
+    fits = loss.prox(zero, 10 / np.where(known, curvature, curvature[known].mean()))[known]
+    spread = float(np.median(np.sqrt(((fits - fits.mean(axis=0)) ** 2).sum(axis=1))))
+    return spread or float(np.abs(fits).max()) or 1.0
+
+
+def _mean_scale(problem: Problem) -> float:
+    return float(problem.scale.mean()) if problem.coupled else 1.0
