@@ -16,9 +16,7 @@ Array = NDArray[np.float64]
 def as_float_array(value: Any, name: str, ndim: int) -> Array:
     """C-contiguous float64 array of the given dimension; never a changed input."""
     if hasattr(value, "to_numpy"):
-        if hasattr(value, "isna") and value.isna().to_numpy().any():
-            value = value.astype(object).where(value.notna(), np.nan)  # <NA> becomes NaN
-        value = value.to_numpy()
+        value = numpy_without_na(value)
     if hasattr(value, "toarray"):
         value = value.toarray()
     try:
@@ -37,6 +35,15 @@ def as_float_array(value: Any, name: str, ndim: int) -> Array:
     if raw.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s); got shape {raw.shape}.")
     return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def numpy_without_na(column: Any) -> NDArray[Any]:
+    """Array of a pandas or polars column or table, with NaN for the <NA> of nullable columns."""
+    values = column.to_numpy()
+    if values.dtype.kind == "O" and hasattr(column, "isna"):
+        values = np.array(values)
+        values[np.asarray(column.isna())] = np.nan
+    return values
 
 
 def check_finite(values: Array, describe: Callable[[tuple[int, ...]], str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, as_float_array, check_finite, check_name
+from nefele._checks import Array, as_float_array, check_finite, check_name, numpy_without_na
 from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
 
 Index = NDArray[np.int64]
@@ -378,14 +378,12 @@ def _as_offsets(ptr: Any) -> Index:
 
 
 def _numeric_column(column: Any, name: str) -> Array:
-    values = column.to_numpy()
+    values = numpy_without_na(column)
     if values.dtype.kind in "Mmc":
         raise ValueError(
             f'Column "{name}" must be real numbers; got {column.dtype}. '
             "Leave it out by features=[...]."
         )
-    if values.dtype.kind == "O" and hasattr(column, "isna"):  # nullable columns: <NA> becomes NaN
-        values = column.astype(object).where(column.notna(), np.nan).to_numpy()
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,12 +1,16 @@
 """Command line. Heavy imports happen inside the commands: `nefele --help` stays fast.
 
-Exit codes: 0 fine; 1 finished, but some fit did not converge; 2 bad input; 3 internal error.
+Exit codes: 0 fine; 1 finished, but some fit did not converge; 2 bad input; 3 internal error;
+130 interrupted.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -33,11 +37,30 @@ def main() -> None:
     SystemExit: 0
     """
     try:
-        app()
+        with _interrupt_ends():
+            app()
     except Exception as error:
         traceback.print_exc()
         typer.echo(f"Internal error: {error or type(error).__name__}. Please report it.", err=True)
         sys.exit(3)
+
+
+@contextmanager
+def _interrupt_ends() -> Iterator[None]:
+    """Ctrl-C ends the command: a solver alone would stop that fit, and the next one would start."""
+
+    def leave(signum: int, frame: object) -> None:
+        sys.exit(130)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield  # ignored by whoever started us, or handled by a program that calls main
+        return
+    signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,8 +98,8 @@ def _demo(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="l2, l1 or squared; may be repeated. The first one also gets the control with "
-            "shuffled borders.",
+            help="l2, l1 or squared (norm squared, not halved); may be repeated. The first one "
+            "also gets the control with shuffled borders.",
             show_default="l2 l1 squared",
         ),
     ] = None,

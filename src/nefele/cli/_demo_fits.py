@@ -190,8 +190,6 @@ def _fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told by Fit.problem
         result = solve(problem, tol=options.tol)
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
     return Fit(
         method,
         seed,

@@ -212,7 +212,7 @@ def _compared(value: float, base: float) -> str:
     """How an error compares with another, in words."""
     if value < base:
         return f"{base / value:.1f} times smaller than with"
-    return f"no smaller than ({value / base:.1f} times) with"
+    return f"{value / base:.1f} times that with"
 
 
 def span(counts: Sequence[int]) -> str:

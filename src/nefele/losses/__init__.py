@@ -1,29 +1,117 @@
 """Local losses. Add one: its file, one line here, one in the contract tests' cases."""
 
+from __future__ import annotations
+
 from typing import Any
 
+import numpy as np
+
 from nefele._checks import check_name
+from nefele._ids import as_ids, unknown_ids_message
+from nefele.data import LocalData
+from nefele.graph import Graph
 from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.huber import HuberLoss
 from nefele.losses.logistic import Logistic
+from nefele.losses.mixed import BoundMixed
+from nefele.losses.multinomial import Multinomial
 from nefele.losses.piecewise import Absolute, Hinge
 from nefele.losses.pointwise import PointwiseLoss
 from nefele.losses.poisson import Poisson
 from nefele.losses.squared import Squared
-from nefele.losses.zero import Zero
+from nefele.losses.user import UserLoss
+from nefele.losses.zero import BoundZero, Zero
 
-_BY_NAME = {
+__all__ = [
+    "Absolute",
+    "BoundLoss",
+    "DualPoint",
+    "Hinge",
+    "HuberLoss",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "PointwiseLoss",
+    "Poisson",
+    "Squared",
+    "Zero",
+    "as_bound_loss",
+]
+
+_BY_NAME: dict[str, type[Loss]] = {
     "absolute": Absolute,
     "hinge": Hinge,
     "huber": HuberLoss,
     "logistic": Logistic,
+    "multinomial": Multinomial,
     "poisson": Poisson,
     "squared": Squared,
     "zero": Zero,
 }
 
 
-def as_bound_loss(loss, data, graph):
+def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
+    """Turn a name, a Loss, a dict by node id or a user's own object into bound losses.
+
+    `data` is in graph order.
+    """
+    if isinstance(loss, dict):
+        return _per_node(loss, data, graph)
+    return _bind(loss, data, graph.n_nodes)
+
+
+def _bind(loss: Any, data: LocalData | None, n_nodes: int) -> BoundLoss:
     if isinstance(loss, str):
         loss = _BY_NAME[check_name(loss, _BY_NAME, "loss")]()
-    return loss.bind(data)
+    if isinstance(loss, BoundLoss):
+        if loss.n_nodes != n_nodes:
+            raise ValueError(f"loss is bound to {loss.n_nodes} nodes; the graph has {n_nodes}.")
+        return loss
+    if isinstance(loss, Loss) or hasattr(loss, "bind"):
+        if data is None:
+            raise ValueError(f"{type(loss).__name__} needs data; got None.")
+        return loss.bind(data)
+    if hasattr(loss, "value") and (hasattr(loss, "prox") or hasattr(loss, "grad")):
+        d = getattr(loss, "d", None) or (data.d if data is not None else None)
+        if d is None:
+            raise ValueError(f"{type(loss).__name__} must have an attribute d when data is None.")
+        return UserLoss(loss, n_nodes, int(d))
+    raise ValueError(
+        f"loss must be one of {', '.join(_BY_NAME)}, a Loss, a dict by node id, or an object with "
+        f"value and prox (or value and grad); got {loss!r}."
+    )
+
+
+def _per_node(losses: dict[Any, Any], data: LocalData | None, graph: Graph) -> BoundLoss:
+    """Nodes with the same loss share one bound loss; nodes that are not named must have no data."""
+    keys = as_ids(list(losses))
+    where = graph.positions(keys)
+    if (where < 0).any():
+        raise ValueError(unknown_ids_message(graph.ids, keys[where < 0], "loss"))
+    groups: dict[int, tuple[Any, list[int]]] = {}
+    seen: list[Any] = []
+    for position, loss in zip(where.tolist(), losses.values(), strict=True):
+        slot = next((k for k, other in enumerate(seen) if other is loss or _same(other, loss)), -1)
+        if slot < 0:
+            slot = len(seen)
+            seen.append(loss)
+            groups[slot] = (loss, [])
+        groups[slot][1].append(position)
+    missing = np.ones(graph.n_nodes, dtype=bool)
+    missing[where] = False
+    if data is not None and (missing & data.labelled).any():
+        node = graph.ids[missing & data.labelled][:1].tolist()[0]
+        raise ValueError(f"loss must name every node with data; {node!r} is missing.")
+    parts: list[tuple[Any, BoundLoss]] = []
+    for loss, members in groups.values():
+        nodes = np.sort(np.array(members))
+        part = None if data is None else data.subset(nodes)
+        parts.append((nodes, _bind(loss, part, len(nodes))))
+    if missing.any():
+        nodes = np.flatnonzero(missing)
+        parts.append((nodes, BoundZero(len(nodes), parts[0][1].d)))
+    return BoundMixed(graph.n_nodes, parts)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return isinstance(a, str | Loss) and type(a) is type(b) and a == b

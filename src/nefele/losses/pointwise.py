@@ -58,10 +58,10 @@ class PointwiseLoss(Loss):
         """Raise when a label is outside the loss's domain."""
 
     def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array] | None:
-        """How predictions may run to infinity without cost: see `BoundPointwise.unbounded`.
+        """How predictions may run to infinity without cost, for losses that allow it.
 
-        Returns (pinned, direction): rows whose prediction may not change at all, and for the
-        others the sign of the free direction. None when every infimum is attained.
+        Returns (pinned, sign): rows whose prediction may not change at all, and for the others
+        the sign of the direction that costs nothing. None when every infimum is attained.
         """
         return None
 
@@ -112,39 +112,10 @@ class BoundPointwise(BoundRows):
     def row_ratio(self, a: Array) -> Array:
         return self.loss.domain_ratio(a, self.data.y)
 
-    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Groups with a common direction t along which no row's loss rises and some falls.
-
-        Linear programme per group: max sum_r g_r x_r^T t with g_r x_r^T t >= 0 and
-        x_r^T t = 0 on pinned rows, |t_j| <= 1 (Albert and Anderson 1984, for the logistic loss).
-        """
-        out = super().unbounded(groups)
-        escapes = self.loss.escapes(self.data.y)
-        if escapes is None or self.loss.l2 > 0 or self.loss.l1 > 0:
-            return out
+    def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+        escapes = self.loss.escapes(self.data.y[rows])
+        if escapes is None:
+            return None
         pinned, sign = escapes
-        scaled = self.data.X / np.maximum(np.abs(self.data.X).max(axis=0, initial=0.0), 1e-300)
-        rows_of = groups[self.data.row_node]
-        counted = self.data.row_weight > 0
-        for group in np.unique(groups[self.labelled]):
-            rows = (rows_of == group) & counted
-            out[group] = _runs_away(scaled[rows], pinned[rows], sign[rows])
-        return out
-
-
-def _runs_away(X: Array, pinned: NDArray[np.bool_], sign: Array) -> bool:
-    from scipy.optimize import linprog
-
-    free = sign[~pinned, None] * X[~pinned]
-    if not len(free):
-        return False
-    fixed = X[pinned] if pinned.any() else None
-    best = linprog(
-        -free.sum(axis=0),
-        A_ub=-free,
-        b_ub=np.zeros(len(free)),
-        A_eq=fixed,
-        b_eq=None if fixed is None else np.zeros(len(fixed)),
-        bounds=(-1, 1),
-    )
-    return bool(best.status == 0 and -best.fun > 1e-7)
+        X = self.data.X[rows]
+        return sign[~pinned, None] * X[~pinned], X[pinned]

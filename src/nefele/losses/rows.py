@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
@@ -125,6 +126,29 @@ class BoundRows(BoundLoss):
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return RowDual(self, w, target)
 
+    def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+        """Matrices F, P: the loss does not rise along t if F t >= 0 and P t = 0 for these rows.
+
+        None when every infimum is attained.
+        """
+        return None
+
+    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Groups with a common direction along which no row's loss rises and some falls.
+
+        A linear programme per group (Albert and Anderson 1984, for the logistic loss).
+        """
+        out = super().unbounded(groups)
+        if self.l2.any() or self.l1.any():
+            return out
+        owner = np.where(self.data.row_weight > 0, groups[self.data.row_node], -1)
+        for group in np.unique(groups[self.labelled]):
+            escape = self.escape_rows(owner == group)
+            if escape is None:
+                break
+            out[group] = _runs_away(*escape)
+        return out
+
 
 def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]
     """Halve each node's step until its objective does not rise."""
@@ -193,3 +217,22 @@ def node_max(data: LocalData, rows: Array) -> Array:
     if full.size:
         out[full] = np.maximum.reduceat(rows, data.ptr[full])
     return out
+
+
+def _runs_away(free: Array, pinned: Array) -> bool:
+    """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0."""
+    from scipy.optimize import linprog
+
+    if not len(free):
+        return False
+    size = np.maximum(np.abs(free).max(axis=0), np.abs(pinned).max(axis=0, initial=0.0))
+    size = np.where(size > 0, size, 1.0)
+    best = linprog(
+        -(free / size).sum(axis=0),
+        A_ub=-free / size,
+        b_ub=np.zeros(len(free)),
+        A_eq=pinned / size if len(pinned) else None,
+        b_eq=np.zeros(len(pinned)) if len(pinned) else None,
+        bounds=(-1, 1),
+    )
+    return bool(best.status == 0 and -best.fun > 1e-7)

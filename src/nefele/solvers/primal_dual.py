@@ -14,6 +14,9 @@ from nefele.solvers.polish import polish
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
 _FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
+_GAMMA_LIMITS = (1e-4, 1e2)
+_FAST = 3.0  # factor by which a stage should shrink the gap
+_TURN = 3.0  # factor of a change of the step scale
 
 
 @dataclass
@@ -63,7 +66,8 @@ class PrimalDual(Solver):
         if isolated.any():
             state.w[isolated] = problem.loss.minimise()[isolated]
         if not self.printed:
-            state.extra["unit"] = _spread(problem) / _mean_scale(problem)
+            state.extra["unit"], force = _sizes(problem)
+            state.extra["flow"] = np.minimum(problem.scale, force)
             gamma = self.gamma or _FIRST_GAMMA * state.extra["unit"]
             state.extra["gamma"] = gamma
         self._set_steps(problem, state)
@@ -75,9 +79,10 @@ class PrimalDual(Solver):
             tau = 1.0 / np.maximum(graph.degree, 1)
             sigma = np.full(graph.n_edges, 0.5)
         else:
-            gamma = state.extra["gamma"]
-            weight = np.where(graph.degree > 0, graph.weighted_degree, 1.0)
-            tau, sigma = gamma / weight, graph.weight / (2 * gamma)
+            gamma, size = state.extra["gamma"], state.extra["flow"]
+            through = np.bincount(graph.head, size, graph.n_nodes)
+            through += np.bincount(graph.tail, size, graph.n_nodes)
+            tau, sigma = gamma / np.where(through > 0, through, 1.0), size / (2 * gamma)
         state.extra.update(tau=tau, sigma=sigma)
 
     def step(self, problem: Problem, state: State) -> None:
@@ -110,25 +115,41 @@ class PrimalDual(Solver):
         return better.w, firm
 
     def adapt(self, problem: Problem, state: State, gap: float) -> None:
-        """Smaller steps for the flow after the first stage."""
+        """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
+        extra = state.extra
         if self.printed or self.gamma is not None:
             return
-        state.extra["gamma"] = _LATER_GAMMA * state.extra["unit"]
+        before, extra["last"] = extra.get("last"), gap
+        if before is None:
+            extra.update(gamma=_LATER_GAMMA * extra["unit"], pace=0.0, turn=-1)
+        elif gap > before / _FAST:  # a stage that does better keeps its steps
+            pace = np.log(before / gap)
+            if pace < extra["pace"]:
+                extra["turn"] = -extra["turn"]
+            extra["pace"] = pace
+            low, high = (limit * extra["unit"] for limit in _GAMMA_LIMITS)
+            extra["gamma"] = float(np.clip(extra["gamma"] * _TURN ** extra["turn"], low, high))
         self._set_steps(problem, state)
 
 
-def _spread(problem: Problem) -> float:
-    """Typical distance of the (slightly regularised) local fits from their mean."""
+def _sizes(problem: Problem) -> tuple[float, float]:
+    """Typical sizes of parameters and of flows.
+
+    The first is the distance of the (slightly regularised) local fits from their mean, the second
+    the largest gradient there: flows do not grow beyond it however heavy an edge is.
+    """
     loss = problem.loss
     curvature = loss.curvature()
     known = loss.labelled & (curvature > 0)
     if not known.any():
-        return 1.0
+        return 1.0, np.inf
     zero = np.zeros((problem.graph.n_nodes, problem.d))
-    fits = loss.prox(zero, 10 / np.where(known, curvature, curvature[known].mean()))[known]
-    spread = float(np.median(np.sqrt(((fits - fits.mean(axis=0)) ** 2).sum(axis=1))))
-    return spread or float(np.abs(fits).max()) or 1.0
-
-
-def _mean_scale(problem: Problem) -> float:
-    return float(problem.scale.mean()) if problem.coupled else 1.0
+    step = 10 / np.where(known, curvature, curvature[known].mean())
+    fits = loss.prox(zero, step)
+    mean = fits[known].mean(axis=0)
+    away = np.sqrt(((fits - mean)[known] ** 2).sum(axis=1))
+    spread = float(np.median(away)) or float(away.max()) or float(np.abs(mean).max()) or 1.0
+    at_mean = np.broadcast_to(mean, zero.shape)
+    pull = (at_mean - loss.prox(at_mean.copy(), 0.1 * step)) / (0.1 * step)[:, None]
+    force = float(np.sqrt((pull[known] ** 2).sum(axis=1)).max())
+    return spread, force if force > 0 else np.inf

@@ -1,0 +1,105 @@
+"""One loss per node: parts of the network with different losses, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.losses.base import BoundLoss, DualPoint
+
+Part = tuple[NDArray[np.int64], BoundLoss]
+
+
+class BoundMixed(BoundLoss):
+    """Losses bound to disjoint sets of nodes that together are all nodes."""
+
+    def __init__(self, n_nodes: int, parts: Sequence[Part]) -> None:
+        self.n_nodes, self.parts = n_nodes, list(parts)
+        sizes = {part.d for _, part in parts}
+        if len(sizes) != 1:
+            raise ValueError(f"All nodes must have equally many parameters; got {sorted(sizes)}.")
+        self.d = sizes.pop()
+        self.smooth = all(part.smooth for _, part in parts)
+        self.labelled = self._gather(lambda part, _: part.labelled).astype(bool)
+
+    def _gather(self, ask: Callable[[Any, NDArray[np.int64]], Array]) -> Array:
+        first = [(nodes, ask(part, nodes)) for nodes, part in self.parts]
+        out = np.zeros((self.n_nodes, *first[0][1].shape[1:]))
+        for nodes, values in first:
+            out[nodes] = values
+        return out
+
+    def value(self, w: Array) -> Array:
+        return self._gather(lambda part, nodes: part.value(w[nodes]))
+
+    def grad(self, w: Array) -> Array:
+        return self._gather(lambda part, nodes: part.grad(w[nodes]))
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        first = v if start is None else start
+        return self._gather(lambda part, i: part.prox(v[i], step[i], start=first[i]))
+
+    def hess(self, w: Array) -> Array | None:
+        if any(part.hess(w[nodes]) is None for nodes, part in self.parts):
+            return None
+        return self._gather(lambda part, nodes: part.hess(w[nodes]))
+
+    def strong_convexity(self) -> Array:
+        return self._gather(lambda part, _: part.strong_convexity())
+
+    def curvature(self) -> Array:
+        return self._gather(lambda part, _: part.curvature())
+
+    def minimise(self) -> Array:
+        return self._gather(lambda part, _: part.minimise())
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint | None:
+        duals = [(nodes, part.dual_point(w[nodes], target[nodes])) for nodes, part in self.parts]
+        if any(dual is None for _, dual in duals):
+            return None
+        return MixedDual(self, duals)  # type: ignore[arg-type]
+
+
+class MixedDual(DualPoint):
+    """The dual points of the parts."""
+
+    def __init__(
+        self, loss: BoundMixed, duals: Sequence[tuple[NDArray[np.int64], DualPoint]]
+    ) -> None:
+        self.loss, self.duals = loss, list(duals)
+
+    def __copy__(self) -> MixedDual:
+        import copy
+
+        return MixedDual(self.loss, [(nodes, copy.copy(dual)) for nodes, dual in self.duals])
+
+    def _gather(self, ask: Callable[[DualPoint, NDArray[np.int64]], Array]) -> Array:
+        parts = [(nodes, ask(dual, nodes)) for nodes, dual in self.duals]
+        out = np.zeros((self.loss.n_nodes, *parts[0][1].shape[1:]))
+        for nodes, values in parts:
+            out[nodes] = values
+        return out
+
+    def flow(self) -> Array:
+        return self._gather(lambda dual, _: dual.flow())
+
+    def metric(self) -> Array:
+        return self._gather(lambda dual, _: dual.metric())
+
+    def move(self, x: Array, target: Array) -> None:
+        for nodes, dual in self.duals:
+            dual.move(x[nodes], target[nodes])
+
+    def settle(self, x: Array) -> None:
+        for nodes, dual in self.duals:
+            dual.settle(x[nodes])
+
+    def domain_ratio(self) -> Array:
+        return self._gather(lambda dual, _: dual.domain_ratio())
+
+    def conjugate(self, theta: Array) -> Array:
+        return self._gather(lambda dual, nodes: dual.conjugate(theta[nodes]))

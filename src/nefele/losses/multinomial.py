@@ -1,0 +1,108 @@
+"""Multinomial logistic loss for more than two classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax, xlogy
+
+from nefele._checks import Array, check_count, check_number
+from nefele.data import LocalData
+from nefele.losses.base import BoundLoss, Loss, check_labels
+from nefele.losses.rows import BoundRows
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """f(z, y) = log sum_k exp(z_k) - z_y for classes y in {0, ..., n_classes - 1}.
+
+    A node's parameter vector has length n_classes * d: the weights of class 0, of class 1, ...
+
+    Parameters
+    ----------
+    n_classes : int, optional
+        Number of classes; default: the largest label plus one.
+    l2, l1 : float
+        Weights of the local regularisers; none at nodes without data.
+
+    Examples
+    --------
+    >>> data = LocalData.from_list([([[1.0], [1.0]], [0, 2])])
+    >>> Multinomial().bind(data).value(np.zeros((1, 3))).round(4)
+    array([1.0986])
+    """
+
+    n_classes: int | None = None
+    l2: float = 0.0
+    l1: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n_classes is not None:
+            check_count(self.n_classes, "n_classes", low=2)
+        check_number(self.l2, "l2", low=0.0)
+        check_number(self.l1, "l1", low=0.0)
+
+    def bind(self, data: LocalData) -> BoundLoss:
+        classes = self.n_classes or max(int(data.y.max(initial=0)) + 1, 2)
+        whole = (data.y == np.floor(data.y)) & (data.y >= 0) & (data.y < classes)
+        check_labels(whole, data, f"Labels must be whole numbers 0..{classes - 1}")
+        return BoundMultinomial(data, classes, self.l2, self.l1)
+
+
+class BoundMultinomial(BoundRows):
+    """The multinomial loss bound to data; predictions have shape (n_rows, n_classes)."""
+
+    def __init__(self, data: LocalData, n_classes: int, l2: float, l1: float) -> None:
+        super().__init__(data, n_classes * data.d, l2, l1)
+        self.n_classes = n_classes
+        self.label = data.y.astype(np.int64)
+        self.hot = np.eye(n_classes)[self.label]
+
+    def predict(self, w: Array) -> Array:
+        weights = w.reshape(self.n_nodes, self.n_classes, self.data.d)[self.data.row_node]
+        return np.einsum("rj,rkj->rk", self.data.X, weights)
+
+    def pull(self, a: Array) -> Array:
+        weighted = (self.data.row_weight[:, None] * a)[:, :, None] * self.data.X[:, None, :]
+        return self.data.node_sum(weighted).reshape(self.n_nodes, self.d)
+
+    def row_value(self, z: Array) -> Array:
+        return -np.take_along_axis(log_softmax(z, axis=1), self.label[:, None], axis=1)[:, 0]
+
+    def row_slope(self, z: Array) -> Array:
+        return softmax(z, axis=1) - self.hot
+
+    def row_bend(self, z: Array, t: Array) -> Array:
+        p = softmax(z, axis=1)
+        return p * (t - (p * t).sum(axis=1, keepdims=True))
+
+    def gram(self, z: Array) -> Array:
+        p = softmax(z, axis=1)
+        bend = p[:, :, None] * (np.eye(self.n_classes) - p[:, None, :])
+        bend *= self.data.row_weight[:, None, None]
+        out = np.zeros((self.n_nodes, self.d, self.d))
+        for nodes, rows in self.data.blocks():
+            X = self.data.X[rows]
+            blocks = np.einsum("nmab,nmi,nmj->naibj", bend[rows], X, X, optimize=True)
+            out[nodes] = blocks.reshape(len(nodes), self.d, self.d)
+        return out
+
+    def row_conjugate(self, a: Array) -> Array:
+        p = a + self.hot
+        inside = (p >= 0).all(axis=1) & (np.abs(a.sum(axis=1)) <= 1e-12)
+        p = np.maximum(p, 0.0)
+        return np.where(inside, xlogy(p, p).sum(axis=1), np.inf)
+
+    def row_ratio(self, a: Array) -> Array:
+        others = np.where(self.hot > 0, 0.0, a).min(axis=1)
+        own = -np.take_along_axis(a, self.label[:, None], axis=1)[:, 0]
+        return np.where(others >= 0, own, np.inf)
+
+    def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """x^T (t_y - t_k) >= 0 for every row and class k: directions that cost nothing."""
+        X, hot = self.data.X[rows], self.hot[rows]
+        pairs = hot[:, None, :] - np.eye(self.n_classes)[None]
+        free = (pairs[..., None] * X[:, None, None, :]).reshape(-1, self.d)
+        return free[np.abs(free).max(axis=1, initial=0.0) > 0], np.zeros((0, self.d))

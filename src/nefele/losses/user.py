@@ -1,0 +1,109 @@
+"""A user's own loss: an object with `value` and `prox`, or `value` and `grad`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.losses.base import BoundLoss
+
+_STEPS = 200
+_TOL = 1e-12
+
+
+class UserLoss(BoundLoss):
+    """Wraps an object whose methods take and return arrays with the nodes as first axis.
+
+    `value(w) -> (n_nodes,)`, `grad(w) -> (n_nodes, d)`, `prox(v, step) -> (n_nodes, d)`; optional:
+    `hess(w)`, `strong_convexity() -> (n_nodes,)`, `curvature() -> (n_nodes,)`.
+    """
+
+    def __init__(self, user: Any, n_nodes: int, d: int) -> None:
+        self.user, self.n_nodes, self.d = user, n_nodes, d
+        self.labelled = np.asarray(getattr(user, "labelled", np.ones(n_nodes, bool)))
+        self.smooth = hasattr(user, "grad")
+        probe = np.zeros((n_nodes, d))
+        self._shape(user.value(probe), (n_nodes,), "value")
+        if self.smooth:
+            self._shape(user.grad(probe), (n_nodes, d), "grad")
+
+    def _shape(self, out: Any, shape: tuple[int, ...], name: str) -> Array:
+        array = np.asarray(out, dtype=float)
+        if array.shape != shape:
+            raise ValueError(
+                f"{name} of {type(self.user).__name__} must return shape {shape}; "
+                f"got {array.shape}."
+            )
+        return array
+
+    def value(self, w: Array) -> Array:
+        return self._shape(self.user.value(w), (self.n_nodes,), "value")
+
+    def grad(self, w: Array) -> Array:
+        if not self.smooth:
+            raise TypeError(f"{type(self.user).__name__} gives no grad.")
+        return self._shape(self.user.grad(w), w.shape, "grad")
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        if hasattr(self.user, "prox"):
+            return self._shape(self.user.prox(v, step), v.shape, "prox")
+        return _prox_by_gradients(self, v, step, v if start is None else start)
+
+    def hess(self, w: Array) -> Array | None:
+        if not hasattr(self.user, "hess"):
+            return None
+        return self._shape(self.user.hess(w), (*w.shape, self.d), "hess")
+
+    def strong_convexity(self) -> Array:
+        ask = getattr(self.user, "strong_convexity", super().strong_convexity)
+        return self._shape(ask(), (self.n_nodes,), "strong_convexity")
+
+    def curvature(self) -> Array:
+        ask = getattr(self.user, "curvature", super().curvature)
+        return self._shape(ask(), (self.n_nodes,), "curvature")
+
+
+def _prox_by_gradients(loss: BoundLoss, v: Array, step: Array, z: Array) -> Array:
+    """Batched BFGS for L_i(z) + ||z - v_i||^2 / (2 step_i), with backtracking per node."""
+    n, d = v.shape
+    eye = np.eye(d)
+
+    def excess(z: Array) -> Array:
+        return loss.value(z) + ((z - v) ** 2).sum(axis=1) / (2 * step)
+
+    def slope(z: Array) -> Array:
+        return loss.grad(z) + (z - v) / step[:, None]
+
+    inverse = step[:, None, None] * eye
+    f, g = excess(z), slope(z)
+    for _ in range(_STEPS):
+        move = -(inverse @ g[..., None])[..., 0]
+        descent = (g * move).sum(axis=1)
+        if np.all(np.abs(move).max(axis=1) <= _TOL * (1 + np.abs(z).max(axis=1))):
+            break
+        length = np.ones(n)
+        for _ in range(50):
+            trial = z + length[:, None] * move
+            new = excess(trial)
+            ok = new <= f + 1e-4 * length * descent + 1e-15 * np.abs(f)
+            if ok.all():
+                break
+            length = np.where(ok, length, 0.5 * length)
+        trial = np.where(ok[:, None], trial, z)
+        after = slope(trial)
+        s, y = trial - z, after - g
+        inverse = _bfgs_update(inverse, s, y, eye)
+        z, f, g = trial, np.where(ok, new, f), after
+    return z
+
+
+def _bfgs_update(inverse: Array, s: Array, y: Array, eye: Array) -> Array:
+    """The inverse BFGS formula at the nodes where the curvature is positive."""
+    bend = (s * y).sum(axis=1)
+    good = bend > 1e-14 * np.sqrt((s * s).sum(axis=1) * (y * y).sum(axis=1))
+    good &= bend > 0
+    rho = np.where(good, 1 / np.where(good, bend, 1.0), 0.0)[:, None, None]
+    left = eye - rho * s[:, :, None] * y[:, None, :]
+    return left @ inverse @ np.swapaxes(left, 1, 2) + rho * s[:, :, None] * s[:, None, :]
