@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 
-_SWEEPS = 20_000
-_TOL = 1e-13
+# Row duals are inside the box after any number of sweeps, so a certificate stays valid.
+_SWEEPS = 500
+_TOL = 1e-12
 
 
 def box_prox(

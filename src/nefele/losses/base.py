@@ -88,6 +88,10 @@ class BoundLoss(ABC):
             w = self.prox(w, factor / curvature, start=w)
         return w
 
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        """The losses of some nodes only, given by position: what a single site holds."""
+        raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
+
     def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Groups of nodes whose summed loss, with equal parameters, has no minimiser.
 

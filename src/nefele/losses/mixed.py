@@ -57,6 +57,15 @@ class BoundMixed(BoundLoss):
     def minimise(self) -> Array:
         return self._gather(lambda part, _: part.minimise())
 
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        parts = []
+        for members, part in self.parts:
+            inside = np.isin(members, nodes)
+            if inside.any():
+                places = np.searchsorted(nodes, members[inside])
+                parts.append((places, part.restrict(np.flatnonzero(inside))))
+        return BoundMixed(len(nodes), parts)
+
     def dual_point(self, w: Array, target: Array) -> DualPoint | None:
         duals = [(nodes, part.dual_point(w[nodes], target[nodes])) for nodes, part in self.parts]
         if any(dual is None for _, dual in duals):

@@ -56,9 +56,12 @@ class BoundMultinomial(BoundRows):
 
     def __init__(self, data: LocalData, n_classes: int, l2: float, l1: float) -> None:
         super().__init__(data, n_classes * data.d, l2, l1)
-        self.n_classes = n_classes
+        self.n_classes, self._l2, self._l1 = n_classes, l2, l1
         self.label = data.y.astype(np.int64)
         self.hot = np.eye(n_classes)[self.label]
+
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        return BoundMultinomial(self.data.subset(nodes), self.n_classes, self._l2, self._l1)
 
     def predict(self, w: Array) -> Array:
         weights = w.reshape(self.n_nodes, self.n_classes, self.data.d)[self.data.row_node]

@@ -149,8 +149,11 @@ class BoxDual(RowDual):
 
     def _weigh(self) -> None:
         spread = max(float(np.std(self.loss.data.y)), 1e-12) if len(self.a) else 1.0
-        room = np.minimum(self.a - self.loss.low, self.loss.high - self.a)
-        self.give = np.maximum(room, 1e-3) / spread
+        low, high = self.loss.low, self.loss.high
+        room = np.minimum(self.a - low, high - self.a)
+        # Scaling towards zero brings a dual back into its box only if zero is inside the box.
+        least = np.where((low < 0) & (high > 0), 1e-3, 0.0)
+        self.give = np.where(room > 1e-12, np.maximum(room, least), least) / spread
 
     def metric(self) -> Array:
         return self.loss._weighted_gram(self.loss.data.row_weight * self.give) + self.loss._ridge

@@ -77,6 +77,9 @@ class BoundPointwise(BoundRows):
         super().__init__(data, data.d, loss.l2, loss.l1)
         self.loss = loss
 
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        return self.loss.bind(self.data.subset(nodes))
+
     def predict(self, w: Array) -> Array:
         return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
 

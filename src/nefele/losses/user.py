@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.losses.base import BoundLoss
@@ -55,6 +56,11 @@ class UserLoss(BoundLoss):
         if not hasattr(self.user, "hess"):
             return None
         return self._shape(self.user.hess(w), (*w.shape, self.d), "hess")
+
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        if not hasattr(self.user, "restrict"):
+            return super().restrict(nodes)
+        return UserLoss(self.user.restrict(nodes), len(nodes), self.d)
 
     def strong_convexity(self) -> Array:
         ask = getattr(self.user, "strong_convexity", super().strong_convexity)

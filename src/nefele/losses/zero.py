@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
@@ -48,6 +49,9 @@ class BoundZero(BoundLoss):
 
     def minimise(self) -> Array:
         return np.zeros((self.n_nodes, self.d))
+
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        return BoundZero(len(nodes), self.d)
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return ZeroDual(self.n_nodes, self.d)

@@ -36,7 +36,7 @@ class Solver(ABC):
     """Mathematics only: the loop lives in `run`."""
 
     #: Iterations when the caller gives no max_iter.
-    max_iter: int = 20_000
+    max_iter: int = 50_000
 
     def check(self, problem: Problem) -> None:
         """Raise when the solver does not fit the problem."""
@@ -139,7 +139,7 @@ def run(
             status = Status.INTERRUPTED
         if not history or history[-1].iteration < k:
             record = certified(exact=tol is None)
-            if tol is not None and record.gap <= tol:
+            if status is Status.MAX_ITER and tol is not None and record.gap <= tol:
                 status = Status.OPTIMAL
         if callback is not None and status is not Status.STOPPED:
             callback(history[-1])

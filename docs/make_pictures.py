@@ -1,0 +1,165 @@
+"""Draw the pictures of the documentation from fits made by nefele.
+
+Run `python docs/make_pictures.py` in an environment with the dev extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+from matplotlib.lines import Line2D
+
+import nefele
+
+IMAGES = Path(__file__).parent / "images"
+
+# Okabe and Ito's colours, told apart by shape as well.
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
+MARKERS = ("o", "s", "^")
+INK, FAINT = "#222222", "#9a9a9a"
+
+TRUE = np.array([[2.0, 1.0], [-1.5, 2.0], [-0.5, -2.0]])
+GROUPS = np.repeat([0, 1, 2], 16)
+N_EMPTY, N_ROWS, NOISE, LAM, SEED = 9, 4, 0.8, 0.6, 0
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is drawn: the network, its data, the local fits and the coupled ones."""
+
+    graph: nefele.Graph
+    data: nefele.LocalData
+    own: np.ndarray
+    result: nefele.Result
+
+    @property
+    def own_error(self) -> float:
+        """Mean of ||w_i - true_i||^2 over the nodes with data, each fitted alone."""
+        return float(((self.own - TRUE[GROUPS]) ** 2).sum(axis=1)[self.data.labelled].mean())
+
+    @property
+    def nefele_error(self) -> float:
+        """The same mean over all nodes, coupled."""
+        return float(((self.result.w - TRUE[GROUPS]) ** 2).sum(axis=1).mean())
+
+
+def make_fits() -> Fits:
+    """Three groups of 16 nodes, two parameters, four noisy rows per node, nine nodes without."""
+    graph = nefele.graphs.sbm([16, 16, 16], p_in=0.4, p_out=0.012, seed=SEED)
+    rng = np.random.default_rng(SEED)
+    empty = rng.choice(graph.n_nodes, N_EMPTY, replace=False)
+    rows = []
+    for i, group in enumerate(GROUPS):
+        X = rng.normal(size=(N_ROWS, 2))
+        y = X @ TRUE[group] + NOISE * rng.normal(size=N_ROWS)
+        rows.append(None if i in empty else (X, y))
+    data = nefele.LocalData.from_list(rows)
+    own = nefele.Problem(graph, data, lam=0.0).loss.minimise()
+    result = nefele.solve(nefele.Problem(graph, data, penalty="l2", lam=LAM))
+    return Fits(graph, data, own, result)
+
+
+def draw_network(ax: plt.Axes, fits: Fits) -> None:
+    """The nodes in a spring layout, coloured by fitted cluster; hollow without data."""
+    graph, labels = fits.graph, fits.result.clusters()
+    drawn = nx.Graph()
+    drawn.add_nodes_from(range(graph.n_nodes))
+    drawn.add_edges_from(zip(graph.head.tolist(), graph.tail.tolist(), strict=True))
+    place = nx.spring_layout(drawn, seed=4, k=0.34, iterations=300)
+    at = np.array([place[i] for i in range(graph.n_nodes)])
+    for i, j in zip(graph.head, graph.tail, strict=True):
+        ax.plot(*at[[i, j]].T, color="#c4c4c4", lw=0.7, zorder=1)
+    for k in np.unique(labels):
+        for full in (True, False):
+            nodes = (labels == k) & (fits.data.labelled == full)
+            face = COLOURS[k % 3] if full else "white"
+            style = {"s": 58, "marker": MARKERS[k % 3], "linewidths": 1.7, "zorder": 2}
+            ax.scatter(*at[nodes].T, color=face, edgecolors=COLOURS[k % 3], **style)
+    ax.set_title("The network: 48 nodes, 4 rows each", loc="left")
+    ax.set_axis_off()
+    hollow = Line2D([], [], ls="", marker="o", mfc="white", mec=INK, mew=1.5, ms=7)
+    solid = Line2D([], [], ls="", marker="o", color=INK, ms=7)
+    text = ["with data", "without data"]
+    ax.legend([solid, hollow], text, loc="lower center", ncols=2, bbox_to_anchor=(0.5, -0.13))
+
+
+def draw_parameters(ax: plt.Axes, fits: Fits) -> None:
+    """Each node's two parameters: fitted alone, then coupled."""
+    labels, labelled, w = fits.result.clusters(), fits.data.labelled, fits.result.w
+    for k in np.unique(labels):
+        colour, marker = COLOURS[k % 3], MARKERS[k % 3]
+        nodes = np.flatnonzero((labels == k) & labelled)
+        for i in nodes:
+            ax.plot(*np.array([fits.own[i], w[i]]).T, color=colour, lw=0.6, alpha=0.35, zorder=1)
+        ax.scatter(*fits.own[nodes].T, color=colour, marker=marker, s=26, alpha=0.75, lw=0)
+        ax.scatter(*w[labels == k].T, color=colour, marker=marker, s=190, ec=INK, lw=1.4, zorder=3)
+    ax.scatter(*TRUE.T, color=INK, marker="x", s=60, lw=2.0, zorder=4)
+    ax.set_title("The nodes' parameters", loc="left")
+    ax.set_xlabel("first parameter")
+    ax.set_ylabel("second parameter")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    handles = [
+        Line2D([], [], ls="", marker="o", color=FAINT, ms=5),
+        Line2D([], [], ls="", marker="o", color=FAINT, mec=INK, mew=1.4, ms=11),
+        Line2D([], [], ls="", marker="x", color=INK, mew=2.0, ms=7),
+    ]
+    ax.legend(handles, ["own data only", "nefele", "truth"], loc="lower right", borderaxespad=0.2)
+
+
+def draw_clusters(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of the README."""
+    fits = make_fits()
+    style = {
+        "font.family": "DejaVu Sans",
+        "font.size": 11,
+        "axes.titlesize": 13,
+        "axes.titleweight": "bold",
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "axes.edgecolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "legend.frameon": False,
+        "legend.handletextpad": 0.4,
+        "svg.hashsalt": "nefele",
+    }
+    with matplotlib.rc_context(style):
+        figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.1), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.16, h_pad=0.16, wspace=0.04)
+        draw_network(axes[0], fits)
+        draw_parameters(axes[1], fits)
+        path = folder / f"clusters.{suffix}"
+        extra = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 100}
+        # An opaque white card: the same contrast on white and on dark pages.
+        figure.savefig(path, facecolor="white", **extra)
+        plt.close(figure)
+    return path
+
+
+def main() -> None:
+    """Draw everything and print the numbers that the text quotes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    matplotlib.use("agg")
+    path = draw_clusters(arguments.out, arguments.format)
+    fits = make_fits()
+    print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
+    print(f"{fits.graph.n_edges} edges, {len(set(fits.result.clusters().tolist()))} clusters")
+    print(
+        f"squared error of the parameters: alone {fits.own_error:.2f}, "
+        f"nefele {fits.nefele_error:.3f}; certified gap {fits.result.gap:.1e}"
+    )
+
+
+if __name__ == "__main__":
+    main()
