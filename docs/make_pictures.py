@@ -81,7 +81,7 @@ def draw_network(ax: plt.Axes, fits: Fits) -> None:
             face = COLOURS[k % 3] if full else "white"
             style = {"s": 58, "marker": MARKERS[k % 3], "linewidths": 1.7, "zorder": 2}
             ax.scatter(*at[nodes].T, color=face, edgecolors=COLOURS[k % 3], **style)
-    ax.set_title("The network: 48 nodes, 4 rows each", loc="left")
+    ax.set_title("The network: 48 nodes, 9 without data", loc="left")
     ax.set_axis_off()
     hollow = Line2D([], [], ls="", marker="o", mfc="white", mec=INK, mew=1.5, ms=7)
     solid = Line2D([], [], ls="", marker="o", color=INK, ms=7)

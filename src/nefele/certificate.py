@@ -43,10 +43,12 @@ class Certificate:
     lower : float
         Lower bound on the optimum.
     form : str
-        "dual": an explicit dual point, no assumption. "strong convexity": from the gradients.
+        "dual": an explicit dual point, proven but for the leak. "strong convexity": from the
+        gradients, proven.
         "estimated radius": as the latter, with a radius that is a guess, not a proof.
     leak : float
-        Share of the gap that accounts for rounding errors in the dual point's equation.
+        Part of the gap that accounts for rounding errors in the dual point's equation, times an
+        estimate of the size of the optimum.
     u : array of shape (n_edges, d)
         The flow of the bound, inside its balls.
     """
@@ -178,7 +180,8 @@ def block_inverse(metric: Array, graph: Graph, give: Array) -> Array:
     blocks = metric + np.broadcast_to(ends, (len(metric), d))[:, :, None] * np.eye(d)
     size = np.einsum("ijj->i", blocks)
     floor = np.where(size > 0, 1e-14 * size, 1.0)
-    return np.linalg.inv(blocks + floor[:, None, None] * np.eye(d))
+    inverse = np.linalg.inv(blocks + floor[:, None, None] * np.eye(d))
+    return np.asarray(inverse, dtype=float)
 
 
 def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:

@@ -83,7 +83,7 @@ class Problem:
 
     @cached_property
     def scale(self) -> Array:
-        """lam * A_e of each edge, shape (n_edges,)."""
+        """Lam * A_e of each edge, shape (n_edges,)."""
         return self.lam * self.graph.weight
 
     @cached_property
@@ -93,7 +93,9 @@ class Problem:
 
     @cached_property
     def undetermined(self) -> np.ndarray:
-        """Nodes of components without any data, shape (n_nodes,): their parameters stay zero."""
+        """Nodes that no data reach, shape (n_nodes,): their parameters stay zero."""
+        if not self.coupled:
+            return ~self.loss.labelled
         parts = self.graph.components
         has_data = np.bincount(parts, self.loss.labelled, int(parts.max()) + 1) > 0
         return ~has_data[parts]
@@ -128,7 +130,7 @@ class Problem:
         return self.certificate(w, u).gap_abs
 
     def dual_value(self, u: Any) -> float:
-        """A lower bound on the optimum, from the flow u corrected to be feasible (NFL, Eq. (24))."""
+        """A lower bound on the optimum from the flow u, made feasible (NFL, Eq. (24))."""
         u = self.check_u(u)
         w = self.loss.prox(-self.graph.div(u), np.ones(self.graph.n_nodes))
         return self.certificate(w, u).lower
@@ -136,31 +138,26 @@ class Problem:
     def residual(self, w: Any, u: Any) -> tuple[float, float]:
         """Violation of the optimality conditions (NFL, Eq. (25)), both zero at a solution.
 
-        Returns the norm of the stationarity residual at the nodes and of the fixed-point
+        Returns the norms of the stationarity residual at the nodes and of the fixed-point
         residual of the dual update at the edges, relative to the sizes of their terms.
         """
         w, u = self.check_w(w), self.check_u(u)
-        flow = self.graph.div(u)
-        step = np.ones(self.graph.n_nodes) / np.maximum(self.loss.curvature(), 1e-300)
-        step = np.where(self.loss.labelled, step, 1.0)
+        flow, curvature = self.graph.div(u), self.loss.curvature()
+        step = 1.0 / np.where(curvature > 0, curvature, 1.0)
         node = (w - self.loss.prox(w - step[:, None] * flow, step, start=w)) / step[:, None]
-        size = max(np.linalg.norm(flow), 1e-300)
         if not self.coupled:
-            return float(np.linalg.norm(node) / max(size, 1.0)), 0.0
-        diff = self.graph.diff(w)
-        sigma = self.scale / max(np.abs(w).max(), 1e-300)
-        edge = u - self.penalty.prox_conjugate(u + sigma[:, None] * diff, self.scale, sigma)
-        return (
-            float(np.linalg.norm(node) / size),
-            float(np.linalg.norm(edge) / max(np.linalg.norm(u), 1e-300)),
-        )
+            return float(np.linalg.norm(node)), 0.0
+        sigma = self.scale / (float(np.abs(w).max()) or 1.0)
+        moved = u + sigma[:, None] * self.graph.diff(w)
+        edge = u - self.penalty.prox_conjugate(moved, self.scale, sigma)
+        return _relative(node, flow), _relative(edge, u)
 
     def check_w(self, w: Any) -> Array:
-        """w as a float array of shape (n_nodes, d)."""
+        """W as a float array of shape (n_nodes, d)."""
         return _shaped(w, "w", (self.graph.n_nodes, self.d))
 
     def check_u(self, u: Any) -> Array:
-        """u as a float array of shape (n_edges, d)."""
+        """U as a float array of shape (n_edges, d)."""
         return _shaped(u, "u", (self.graph.n_edges, self.d))
 
 
@@ -169,3 +166,7 @@ def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
     return array
+
+
+def _relative(residual: Array, term: Array) -> float:
+    return float(np.linalg.norm(residual)) / (float(np.linalg.norm(term)) or 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,8 @@ class Result:
     >>> result = solve(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0))
     >>> result.w.round(6).tolist(), result.converged, result.clusters().tolist()
     ([[0.5], [3.5]], True, [0, 1])
+    >>> result[1].round(6).tolist()
+    [3.5]
     """
 
     problem: Problem = field(repr=False)
@@ -126,6 +128,10 @@ class Result:
     def converged(self) -> bool:
         """Whether the certified gap is within the tolerance."""
         return self.status is Status.OPTIMAL
+
+    def __getitem__(self, node: Any) -> Array:
+        """Parameters of the node with this id, shape (d,)."""
+        return self.w[self.problem.graph.position(node)]
 
     def clusters(self, tol: float = 1e-5) -> NDArray[np.int64]:
         """Labels of the groups of connected nodes with equal parameters, shape (n_nodes,).

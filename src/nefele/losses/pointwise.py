@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, Loss
+from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
 
 
@@ -19,7 +19,8 @@ from nefele.losses.rows import BoundRows
 class PointwiseLoss(Loss):
     """L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||w||^2 + l1 ||w||_1.
 
-    A subclass gives `f`, `slope`, `bend`, and for the certificate `conjugate` with its domain.
+    A subclass gives `f`, `slope` and `bend`. With `conjugate` (and `domain_ratio`, if its domain
+    is not the whole line) certificates are proven; without it they rest on an estimated radius.
 
     Parameters
     ----------
@@ -46,9 +47,9 @@ class PointwiseLoss(Loss):
     def bend(self, z: Array, y: Array) -> Array:
         """d2f/dz2, >= 0."""
 
-    @abstractmethod
     def conjugate(self, a: Array, y: Array) -> Array:
         """f*(a) = sup_z a z - f(z, y), inf outside its domain."""
+        raise TypeError(f"{type(self).__name__} gives no conjugate.")
 
     def domain_ratio(self, a: Array, y: Array) -> Array:
         """Smallest r with a / r in the domain of f*; 0 where the domain is the whole line."""
@@ -108,6 +109,11 @@ class BoundPointwise(BoundRows):
     @cached_property
     def _blocks(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         return list(self.data.blocks())
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint | None:
+        if type(self.loss).conjugate is PointwiseLoss.conjugate:
+            return None
+        return super().dual_point(w, target)
 
     def row_conjugate(self, a: Array) -> Array:
         return self.loss.conjugate(a, self.data.y)

@@ -37,7 +37,7 @@ class Poisson(PointwiseLoss):
     def conjugate(self, a: Array, y: Array) -> Array:
         mean = a + y
         positive = np.maximum(mean, 0.0)
-        return np.where(mean >= 0, xlogy(positive, positive) - positive, np.inf)
+        return np.where(mean >= -1e-12 * y, xlogy(positive, positive) - positive, np.inf)
 
     def domain_ratio(self, a: Array, y: Array) -> Array:
         safe = np.where(y > 0, y, 1.0)

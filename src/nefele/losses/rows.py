@@ -117,13 +117,13 @@ class BoundRows(BoundLoss):
     def _model_step(self, model: Array, slope: Array, z: Array) -> Array:
         """Minimiser of slope^T m + 1/2 m^T model m + l1 ||z + m||_1."""
         if not self.l1.any():
-            return -np.linalg.solve(model, slope[..., None])[..., 0]
+            return np.asarray(-np.linalg.solve(model, slope[..., None])[..., 0], dtype=float)
         from nefele._kernels.lasso import lasso_quadratic
 
         linear = np.einsum("ijk,ik->ij", model, z) - slope
         return lasso_quadratic(model, linear, self.l1, z) - z
 
-    def dual_point(self, w: Array, target: Array) -> DualPoint:
+    def dual_point(self, w: Array, target: Array) -> DualPoint | None:
         return RowDual(self, w, target)
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:

@@ -86,6 +86,12 @@ class BoundSquared(BoundPointwise):
         along = (right[:, None, :] @ vectors)[:, 0, :] / (1 + step[:, None] * values)
         return (vectors @ along[..., None])[..., 0]
 
+    def affine_prox(self, step: Array) -> tuple[Array, Array]:
+        """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
+        values, vectors = self._eigen
+        A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+        return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
+
     def _lasso_prox(self, v: Array, step: Array, start: Array) -> Array:
         from nefele._kernels.lasso import lasso_quadratic
 

@@ -42,6 +42,8 @@ class Penalty(ABC):
     is_norm: bool = False
     #: True when entries of the parameters fuse one by one, not as a whole.
     entrywise: bool = False
+    #: True when `gradient` and `curvature` are given: differentiable away from zero.
+    twice: bool = False
 
     @abstractmethod
     def value(self, v: Array) -> Array:
@@ -64,7 +66,7 @@ class Penalty(ABC):
         return v - step[:, None] * self.prox(v / step[:, None], scale / step)
 
     def conjugate(self, u: Array, scale: Array) -> Array:
-        """scale * phi*(u_e / scale), inf outside the domain, shape (n_edges,) (NFL, Eq. (20))."""
+        """Scale * phi*(u_e / scale), inf outside the domain, shape (n_edges,) (NFL, Eq. (20))."""
         if not self.is_norm:
             raise TypeError(f"{type(self).__name__} must give conjugate: it is not a norm.")
         return np.where(self.dual_norm(u) <= scale * (1 + 1e-12), 0.0, np.inf)
@@ -94,13 +96,14 @@ class Penalty(ABC):
         inside = self.domain_ratio(u, scale) <= _INSIDE if self.is_norm else np.zeros(len(u), bool)
         return np.repeat(inside[:, None], u.shape[1], axis=1)
 
-    def gradient(self, v: Array) -> Array | None:
-        """Gradient of phi where it has one, zero at v = 0, shape (n_edges, d); None: unknown."""
-        return None
+    def gradient(self, v: Array) -> Array:
+        """Gradient of phi, zero at v = 0, shape (n_edges, d); only with `twice`."""
+        raise TypeError(f"{type(self).__name__} gives no gradient.")
 
-    def curvature(self, v: Array) -> Array | None:
-        """Second derivative of phi away from v = 0, shape (n_edges, d, d); None: unknown."""
-        return None
+    def curvature(self, v: Array) -> Array:
+        """Second derivative of phi away from v = 0, shape (n_edges, d, d); only with `twice`."""
+        raise TypeError(f"{type(self).__name__} gives no curvature.")
 
     def check_dimension(self, d: int) -> None:
         """Raise when the penalty does not fit parameters of length d."""
+        return None

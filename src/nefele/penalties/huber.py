@@ -22,6 +22,7 @@ class Huber(Penalty):
     """
 
     delta: float = 1.0
+    twice = True
 
     def __post_init__(self) -> None:
         check_number(self.delta, "delta", low=0.0, strict=True, advice="For delta = 0 use l2.")

@@ -22,6 +22,7 @@ class L1Norm(Penalty):
     """
 
     is_norm = True
+    twice = True
     entrywise = True
 
     def value(self, v: Array) -> Array:

@@ -36,6 +36,7 @@ class L2Norm(Penalty):
     """
 
     is_norm = True
+    twice = True
 
     def value(self, v: Array) -> Array:
         return row_norm(v)

@@ -22,6 +22,12 @@ def _p_norm(v: Array, p: float) -> Array:
     return largest * ((np.abs(v) / safe[:, None]) ** p).sum(axis=1) ** (1 / p)
 
 
+def _relative(v: Array, p: float) -> Array:
+    """|v| / ||v||_p for each row, zero where v = 0."""
+    norm = _p_norm(v, p)
+    return np.abs(v) / np.where(norm > 0, norm, 1.0)[:, None]
+
+
 @dataclass(frozen=True)
 class Lp(Penalty):
     """The p-norm of the difference, phi(v) = ||v||_p for p >= 1 (math.inf allowed).
@@ -54,13 +60,37 @@ class Lp(Penalty):
         exact = _EXACT.get(float(self.p))
         if exact:
             return exact.prox_conjugate(v, scale, step)
-        out = v.copy()
-        outside = self.dual_norm(v) > scale
+        out = np.where(scale[:, None] > 0, v, 0.0)
+        outside = (scale > 0) & (self.dual_norm(v) > scale)
         if outside.any():
             radius = scale[outside][:, None]
             unit = _project_unit_ball(np.abs(v[outside]) / radius, self.p / (self.p - 1))
             out[outside] = np.sign(v[outside]) * radius * unit
         return out
+
+    @property
+    def twice(self) -> bool:  # type: ignore[override]
+        """For p < 2 the curvature has no bound where an entry of v is zero."""
+        exact = _EXACT.get(float(self.p))
+        return exact.twice if exact else self.p > 2
+
+    def gradient(self, v: Array) -> Array:
+        if self.p in _EXACT:
+            return _EXACT[self.p].gradient(v)
+        if not self.twice:
+            return super().gradient(v)
+        return np.sign(v) * _relative(v, self.p) ** (self.p - 1)
+
+    def curvature(self, v: Array) -> Array:
+        """(p-1)/||v|| (diag(r^(p-2)) - g g^T) with r = |v|/||v|| and g the gradient."""
+        if self.p in _EXACT:
+            return _EXACT[self.p].curvature(v)
+        if not self.twice:
+            return super().curvature(v)
+        g = np.sign(v) * _relative(v, self.p) ** (self.p - 1)
+        diagonal = _relative(v, self.p)[:, :, None] ** (self.p - 2) * np.eye(v.shape[1])
+        norm = np.maximum(_p_norm(v, self.p), np.finfo(float).tiny)[:, None, None]
+        return (self.p - 1) * (diagonal - g[:, :, None] * g[:, None, :]) / norm
 
 
 def _project_unit_ball(a: Array, q: float) -> Array:

@@ -23,6 +23,8 @@ class Quadratic(Penalty):
     array([9.])
     """
 
+    twice = True
+
     Q: Any
     _values: Array = field(init=False, repr=False)
     _vectors: Array = field(init=False, repr=False)
@@ -66,4 +68,4 @@ class Quadratic(Penalty):
 
     def check_dimension(self, d: int) -> None:
         if len(self.Q) != d:
-            raise ValueError(f"Q must have shape ({d}, {d}) for {d} parameters; got {self.Q.shape}.")
+            raise ValueError(f"Q must have shape {(d, d)} for {d} parameters; got {self.Q.shape}.")

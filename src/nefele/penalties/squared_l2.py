@@ -21,6 +21,8 @@ class SquaredL2(Penalty):
     array([12.5])
     """
 
+    twice = True
+
     def value(self, v: Array) -> Array:
         return 0.5 * np.einsum("ij,ij->i", v, v)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nefele._checks import check_count, check_name, check_number
@@ -14,7 +15,7 @@ from nefele.solvers.quadratic import QuadraticCG
 
 __all__ = ["Local", "PrimalDual", "QuadraticCG", "Solver", "State", "as_solver", "run", "solve"]
 
-_BY_NAME = {
+_BY_NAME: dict[str, Callable[[], Solver]] = {
     "algorithm1": PrimalDual.as_printed,
     "local": Local,
     "primal_dual": PrimalDual,

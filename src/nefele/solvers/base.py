@@ -40,6 +40,7 @@ class Solver(ABC):
 
     def check(self, problem: Problem) -> None:
         """Raise when the solver does not fit the problem."""
+        return None
 
     @abstractmethod
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
@@ -59,6 +60,7 @@ class Solver(ABC):
 
     def adapt(self, problem: Problem, state: State, gap: float) -> None:
         """Called after each certified point."""
+        return None
 
 
 class _Best:
@@ -102,7 +104,8 @@ def run(
     n, d = problem.graph.n_nodes, problem.d
     w0 = np.zeros((n, d)) if w0 is None else np.where(problem.undetermined[:, None], 0.0, w0)
     u0 = np.zeros((problem.graph.n_edges, d)) if u0 is None else u0
-    best, history = _Best(problem), []
+    best = _Best(problem)
+    history: list[Record] = []
     status, k = Status.MAX_ITER if tol is not None else Status.FINISHED, 0
 
     def certified(exact: bool) -> Record:
@@ -168,7 +171,8 @@ def _finish(
     history: list[Record],
     tol: float | None,
 ) -> Result:
-    assert best.w is not None and best.dual is not None
+    assert best.w is not None
+    assert best.dual is not None
     unbounded = problem.unbounded(best.w)
     result = Result(
         problem=problem,

@@ -18,6 +18,8 @@ from scipy.sparse.linalg import splu
 from nefele._checks import Array
 from nefele.problem import Problem
 
+Index = NDArray[np.int64]
+
 _MOST_UNKNOWNS = 3000
 _MOST_ENTRIES = 5_000_000
 _DENSE = 800
@@ -36,10 +38,8 @@ class Polished:
 
 def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
     """The optimum of the problem reduced by the fusions that u proves, or None if too large."""
-    if not problem.coupled or not problem.loss.smooth:
-        return None
     penalty, graph = problem.penalty, problem.graph
-    if penalty.curvature(graph.diff(w)[:0]) is None:
+    if not problem.coupled or not problem.loss.smooth or not penalty.twice:
         return None
     fused = penalty.fused(u, problem.scale)
     for _ in range(_ROUNDS):
@@ -61,7 +61,7 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
     return Polished(w, np.where(held & penalty.is_norm, u, flow), problem.objective(w))
 
 
-def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
     """Unknown of each entry of w, shape (n_nodes, d), and their number."""
     graph = problem.graph
     shape = (graph.n_nodes, graph.n_nodes)
@@ -78,12 +78,12 @@ def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[NDArray[np.int6
     return groups, total
 
 
-def _group_means(groups: NDArray[np.int64], k: int, w: Array) -> Array:
+def _group_means(groups: Index, k: int, w: Array) -> Array:
     flat = groups.ravel()
     return (np.bincount(flat, w.ravel(), k) / np.bincount(flat, minlength=k))[groups]
 
 
-def _newton_step(problem: Problem, groups: NDArray[np.int64], k: int, w: Array) -> Array | None:
+def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | None:
     """Newton direction of the reduced problem, as a change of w."""
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
@@ -107,7 +107,7 @@ def _newton_step(problem: Problem, groups: NDArray[np.int64], k: int, w: Array) 
     return None if step is None else step[groups]
 
 
-def _pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[Array, Array]:
+def _pairs(first: Index, second: Index) -> tuple[Index, Index]:
     d = first.shape[1]
     return np.repeat(first, d, axis=1).ravel(), np.tile(second, (1, d)).ravel()
 
@@ -159,4 +159,4 @@ def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
     small = diff <= _NEGLIGIBLE * float(np.ptp(w, axis=0).max())
     if problem.penalty.entrywise:
         return small
-    return np.repeat(small.all(axis=1)[:, None], problem.d, axis=1)
+    return np.repeat(small.all(axis=1, keepdims=True), problem.d, axis=1)

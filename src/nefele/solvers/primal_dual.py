@@ -10,6 +10,7 @@ from nefele._checks import Array, check_number
 from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
+from nefele.solvers.fused import Fused
 from nefele.solvers.polish import polish
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
@@ -36,17 +37,20 @@ class PrimalDual(Solver):
         certified point.
     printed : bool
         The steps as printed in the paper, tau_i = 1/degree_i and sigma_e = 1/2.
+    compiled : bool
+        Use compiled loops where there are some and the problem is large enough.
 
     Examples
     --------
     >>> PrimalDual.as_printed()
-    PrimalDual(gamma=None, relax=1.0, polish=False, printed=True)
+    PrimalDual(gamma=None, relax=1.0, polish=False, printed=True, compiled=True)
     """
 
     gamma: float | None = None
     relax: float = 1.9
     polish: bool = True
     printed: bool = False
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
@@ -70,49 +74,69 @@ class PrimalDual(Solver):
             state.extra["flow"] = np.minimum(problem.scale, force)
             gamma = self.gamma or _FIRST_GAMMA * state.extra["unit"]
             state.extra["gamma"] = gamma
+        else:
+            state.extra.update(gamma=1.0, flow=np.ones(problem.graph.n_edges))
+        if self.compiled and Fused.fits(problem):
+            state.extra["fused"] = Fused(problem, state.w, state.u, state.extra["flow"])
         self._set_steps(problem, state)
         return state
 
     def _set_steps(self, problem: Problem, state: State) -> None:
-        graph = problem.graph
-        if self.printed:
-            tau = 1.0 / np.maximum(graph.degree, 1)
-            sigma = np.full(graph.n_edges, 0.5)
-        else:
-            gamma, size = state.extra["gamma"], state.extra["flow"]
-            through = np.bincount(graph.head, size, graph.n_nodes)
-            through += np.bincount(graph.tail, size, graph.n_nodes)
-            tau, sigma = gamma / np.where(through > 0, through, 1.0), size / (2 * gamma)
+        """tau_i = gamma / sum_e f_e and sigma_e = f_e / (2 gamma), f the expected size of flows.
+
+        f_e = 1 and gamma = 1 are the printed steps.
+        """
+        graph, gamma, size = problem.graph, state.extra["gamma"], state.extra["flow"]
+        through = np.bincount(graph.head, size, graph.n_nodes)
+        through += np.bincount(graph.tail, size, graph.n_nodes)
+        tau, sigma = gamma / np.where(through > 0, through, 1.0), size / (2 * gamma)
         state.extra.update(tau=tau, sigma=sigma)
+        if "fused" in state.extra:
+            state.extra["fused"].set_steps(gamma, tau)
 
     def step(self, problem: Problem, state: State) -> None:
-        graph, extra = problem.graph, state.extra
-        tau, sigma = extra["tau"], extra["sigma"]
+        if "fused" in state.extra:
+            state.extra["fused"].step(self.relax)
+            return
+        state.extra["w1"], state.extra["u1"] = w1, u1 = self._plain(problem, state)
+        state.w = state.w + self.relax * (w1 - state.w)
+        state.u = state.u + self.relax * (u1 - state.u)
+
+    def _plain(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The unrelaxed iteration (NFL, Algorithm 1, steps 3-4 and 7-8)."""
+        graph, tau, sigma = problem.graph, state.extra["tau"], state.extra["sigma"]
         w, u = state.w, state.u
         w1 = problem.loss.prox(w - tau[:, None] * graph.div(u), tau, start=w)
         v = u + sigma[:, None] * graph.diff(2 * w1 - w)
-        u1 = problem.penalty.prox_conjugate(v, problem.scale, sigma)
-        extra.update(w1=w1, u1=u1)
-        if self.relax == 1.0:
-            state.w, state.u = w1, u1
-        else:
-            state.w = w + self.relax * (w1 - w)
-            state.u = u + self.relax * (u1 - u)
+        return w1, problem.penalty.prox_conjugate(v, problem.scale, sigma)
 
     def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
         """Certify the unrelaxed iterate: its flow is inside the balls."""
-        w, u = state.extra["w1"], state.extra["u1"]
+        w, u = self._iterate(state, exact)
         plain = problem.certificate(w, u)
         if exact or not self.polish:
             return w, plain
         better = polish(problem, w, u)
         if better is None or better.objective > plain.objective:
             return w, plain
-        state.w = better.w
+        self._set_w(state, better.w)
         firm = problem.certificate(better.w, better.u, firm=True)
         if firm.lower < plain.lower:
             firm = Certificate(firm.objective, plain.lower, plain.form, plain.leak, plain.u)
         return better.w, firm
+
+    def _iterate(self, state: State, exact: bool) -> tuple[Array, Array]:
+        fused = state.extra.get("fused")
+        if fused is None:
+            return state.extra["w1"], state.extra["u1"]
+        if exact and self.relax == 1.0:
+            return fused.layout.nodes_out(fused.w), fused.layout.flow_out(fused.u)
+        return fused.unrelaxed()
+
+    def _set_w(self, state: State, w: Array) -> None:
+        state.w = w
+        if "fused" in state.extra:
+            state.extra["fused"].set_w(w)
 
     def adapt(self, problem: Problem, state: State, gap: float) -> None:
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""

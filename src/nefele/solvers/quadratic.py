@@ -46,8 +46,8 @@ class QuadraticCG(Solver):
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
         state = State(w0.copy(), u0)
-        residual = problem.loss.b - self._apply(problem, w0)
-        blocks = block_inverse(problem.loss.H, problem.graph, self._stiffness(problem))
+        residual = _quadratic(problem).b - self._apply(problem, w0)
+        blocks = block_inverse(_quadratic(problem).H, problem.graph, self._stiffness(problem))
         z = _times(blocks, residual)
         state.extra.update(r=residual, z=z, p=z.copy(), rz=float((residual * z).sum()), P=blocks)
         return state
@@ -60,7 +60,7 @@ class QuadraticCG(Solver):
     def _apply(self, problem: Problem, x: Array) -> Array:
         graph = problem.graph
         flow = problem.scale[:, None] * problem.penalty.gradient(graph.diff(x))
-        return _times(problem.loss.H, x) + graph.div(flow)
+        return _times(_quadratic(problem).H, x) + graph.div(flow)
 
     def step(self, problem: Problem, state: State) -> None:
         extra = state.extra
@@ -96,3 +96,8 @@ class QuadraticCG(Solver):
 
 def _times(blocks: Array, x: Array) -> Array:
     return (blocks @ x[..., None])[..., 0]
+
+
+def _quadratic(problem: Problem) -> BoundSquared:
+    assert isinstance(problem.loss, BoundSquared)
+    return problem.loss

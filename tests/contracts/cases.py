@@ -1,0 +1,213 @@
+"""Every exported loss, penalty and solver, once at least. Add one line for a new one."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nefele import Graph, LocalData
+from nefele.losses import (
+    Absolute,
+    BoundLoss,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Multinomial,
+    PointwiseLoss,
+    Poisson,
+    Squared,
+    Zero,
+    as_bound_loss,
+)
+from nefele.penalties import (
+    Huber,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Penalty,
+    Quadratic,
+    SquaredL2,
+)
+from nefele.solvers import Local, PrimalDual, QuadraticCG
+from tests.problems import random_data
+
+# More rows than features, none, fewer, one, and again more: the empty node is not at an end.
+COUNTS = (8, 0, 2, 1, 6)
+EMPTY = 1
+N_NODES = len(COUNTS)
+
+
+class UserProx:
+    """||w_i - a_i||_1 with its closed prox: no gradient."""
+
+    d = 2
+
+    def __init__(self):
+        self.a = np.random.default_rng(5).standard_normal((N_NODES, self.d))
+
+    def value(self, w):
+        return np.abs(w - self.a).sum(axis=1)
+
+    def prox(self, v, step):
+        shift = v - self.a
+        return self.a + np.sign(shift) * np.maximum(np.abs(shift) - step[:, None], 0.0)
+
+
+class UserGrad:
+    """sum_j log cosh(w_ij - a_ij): a gradient and nothing else."""
+
+    d = 2
+
+    def __init__(self):
+        self.a = np.random.default_rng(6).standard_normal((N_NODES, self.d))
+
+    def value(self, w):
+        return np.logaddexp(w - self.a, self.a - w).sum(axis=1)
+
+    def grad(self, w):
+        return np.tanh(w - self.a)
+
+
+@dataclass(frozen=True)
+class LogCosh(PointwiseLoss):
+    """A user's own generalised linear loss, f(z, y) = log cosh(z - y)."""
+
+    def f(self, z, y):
+        return np.logaddexp(z - y, y - z) - np.log(2)
+
+    def slope(self, z, y):
+        return np.tanh(z - y)
+
+    def bend(self, z, y):
+        return 1 / np.cosh(z - y) ** 2
+
+    def conjugate(self, a, y):
+        inside = np.abs(a) <= 1
+        a = np.clip(a, -1, 1)
+        plus, minus = (1 + a) / 2, (1 - a) / 2
+        entropy = sum(np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0) for p in (plus, minus))
+        return np.where(inside, a * y + entropy + np.log(2), np.inf)
+
+    def domain_ratio(self, a, y):
+        return np.abs(a)
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """What a user passes as `loss`, and the kind of labels it takes."""
+
+    name: str
+    loss: Any
+    labels: str = "real"
+
+    def data(self, seed: int = 0) -> LocalData:
+        return random_data(np.random.default_rng(seed), COUNTS, 2, self.labels)
+
+    def bind(self, data: LocalData | None = None) -> BoundLoss:
+        data = self.data() if data is None else data
+        graph = Graph.from_edges([(i, i + 1) for i in range(data.n_nodes - 1)])
+        return as_bound_loss(self.loss, data, graph)
+
+    @property
+    def own(self) -> bool:
+        """A user's own object, which knows no data."""
+        return isinstance(self.loss, UserProx | UserGrad)
+
+
+LOSSES = [
+    LossCase("squared", Squared()),
+    LossCase("ridge", Squared(l2=0.3)),
+    LossCase("lasso", Squared(l1=0.2)),
+    LossCase("elastic net", Squared(l2=0.1, l1=0.2)),
+    LossCase("logistic", Logistic(), "sign"),
+    LossCase("logistic l2", Logistic(l2=0.1), "sign"),
+    LossCase("logistic l1", Logistic(l1=0.05), "sign"),
+    LossCase("poisson", Poisson(), "count"),
+    LossCase("poisson l2 l1", Poisson(l2=0.1, l1=0.1), "count"),
+    LossCase("huber", HuberLoss(delta=0.5)),
+    LossCase("huber l2", HuberLoss(delta=0.5, l2=0.1)),
+    LossCase("huber l1", HuberLoss(delta=0.5, l1=0.1)),
+    LossCase("absolute", Absolute()),
+    LossCase("absolute l2", Absolute(l2=0.1)),
+    LossCase("hinge", Hinge(), "sign"),
+    LossCase("hinge l2", Hinge(l2=0.1), "sign"),
+    LossCase("multinomial", Multinomial(n_classes=3), "class"),
+    LossCase("multinomial l2", Multinomial(n_classes=3, l2=0.1), "class"),
+    LossCase("multinomial l1", Multinomial(n_classes=3, l1=0.05), "class"),
+    LossCase("zero", Zero()),
+    LossCase("log cosh", LogCosh()),
+    LossCase("log cosh l2", LogCosh(l2=0.1)),
+    LossCase(
+        "mixed",
+        {0: Squared(), 4: Logistic(l2=0.1), 2: "squared", 3: HuberLoss(0.5)},
+        "sign",
+    ),
+    LossCase("mixed without gradient", {0: Absolute(), 4: Squared(l1=0.2), 2: "zero", 3: Zero()}),
+    LossCase("user prox", UserProx()),
+    LossCase("user grad", UserGrad()),
+]
+
+
+class Weighted(Penalty):
+    """A user's norm, by its prox: sum_j c_j |v_j|."""
+
+    is_norm = True
+    c = np.array([1.0, 2.0, 0.5])
+
+    def value(self, v):
+        return np.abs(v) @ self.c[: v.shape[1]]
+
+    def dual_norm(self, u):
+        return np.abs(u / self.c[: u.shape[1]]).max(axis=1)
+
+    def prox(self, v, step):
+        return np.sign(v) * np.maximum(np.abs(v) - step[:, None] * self.c[: v.shape[1]], 0.0)
+
+
+class Tripled(Penalty):
+    """A user's smooth penalty, by its dual update: 3/2 ||v||^2."""
+
+    def value(self, v):
+        return 1.5 * (v**2).sum(axis=1)
+
+    def conjugate(self, u, scale):
+        return (u**2).sum(axis=1) / (6 * scale)
+
+    def prox_conjugate(self, v, scale, step):
+        return v / (1 + step / (3 * scale))[:, None]
+
+
+def quadratic(d: int, rank: int) -> Quadratic:
+    """A quadratic penalty of this size and rank."""
+    A = np.random.default_rng(3).standard_normal((rank, d))
+    return Quadratic(A.T @ A)
+
+
+# By dimension: a matrix belongs to one.
+PENALTIES: dict[str, Callable[[int], Penalty]] = {
+    "l1": lambda d: L1Norm(),
+    "l2": lambda d: L2Norm(),
+    "linf": lambda d: LinfNorm(),
+    "lp 1": lambda d: Lp(1),
+    "lp 1.5": lambda d: Lp(1.5),
+    "lp 2": lambda d: Lp(2),
+    "lp 3": lambda d: Lp(3),
+    "lp inf": lambda d: Lp(math.inf),
+    "squared l2": lambda d: SquaredL2(),
+    "quadratic": lambda d: quadratic(d, d),
+    "singular quadratic": lambda d: quadratic(d, d - 1),
+    "huber": lambda d: Huber(delta=0.5),
+    "user norm": lambda d: Weighted(),
+    "user smooth": lambda d: Tripled(),
+}
+
+SOLVERS = {
+    "primal dual": PrimalDual(),
+    "algorithm 1": PrimalDual.as_printed(),
+    "fixed gamma": PrimalDual(gamma=1.0, relax=1.5, polish=False),
+    "quadratic cg": QuadraticCG(),
+    "local": Local(),
+}

@@ -1,0 +1,90 @@
+"""The examples run, and the numbers of the README are those of the commands it names."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_run_here():
+    assert [path.name for path in (ROOT / "examples").glob("*.py")] == ["sensors.py"]
+
+
+def test_sensors_example():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", ROOT / "examples" / "sensors.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    own, pooled, fitted = (
+        [float(x) for x in re.findall(r"\d+\.\d+", line)]
+        for line in done.stdout.splitlines()
+        if line.startswith(("own", "pooled", "nefele"))
+    )
+    assert fitted[0] < own[0] / 4 and fitted[0] < pooled[0] / 4
+    assert fitted[1] < pooled[1]
+    assert re.search(r"certified gap \S+ \(dual, optimal\)", done.stdout)
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    matplotlib.use("agg")
+    return load(ROOT / "docs" / "make_pictures.py")
+
+
+def test_pictures_are_drawn_and_small(pictures, tmp_path):
+    path = pictures.draw_clusters(tmp_path)
+    committed = ROOT / "docs" / "images" / path.name
+    for file in (path, committed):
+        assert file.stat().st_size < 150 * 1024
+        assert "<svg" in file.read_text(encoding="utf-8")[:1000]
+
+
+def test_caption_of_the_picture(pictures):
+    fits = pictures.make_fits()
+    assert (fits.graph.n_nodes, (~fits.data.labelled).sum()) == (48, 9)
+    assert len(set(fits.result.clusters().tolist())) == 3
+    assert f"{fits.own_error:.2f} when each node with data uses only its own" in README
+    assert f"{fits.nefele_error:.3f} over all nodes with nefele" in README
+
+
+def test_demo_table():
+    command = (
+        "import sys; from nefele.cli import main; sys.argv = ['nefele', *sys.argv[1:]]; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command, "demo", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for method in json.loads(done.stdout)["methods"]:
+        row = re.search(rf"^\| {re.escape(method['method'])} \| (\S+) \| (\S+) \|$", README, re.M)
+        assert row, method["method"]
+        assert float(row[1]) == pytest.approx(method["mse"], abs=1e-5)
+        assert float(row[2]) == pytest.approx(method["ratio"], abs=1e-3)
+
+
+def test_every_solver_name_is_documented():
+    from nefele.solvers import _BY_NAME
+
+    for name in ("auto", *_BY_NAME):
+        assert f'| `"{name}"` |' in README, name
