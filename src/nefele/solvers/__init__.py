@@ -58,7 +58,7 @@ def solve(
     --------
     >>> from nefele import Graph, LocalData, Problem, solve
     >>> data = LocalData.from_list([([[1.0]], [1.0]), None, ([[1.0]], [2.0])], nodes=list("abc"))
-    >>> result = solve(Problem(Graph.from_edges(["ab", "bc"]), data, lam=0.1))
+    >>> result = solve(Problem(Graph.from_edges([("a", "b"), ("b", "c")]), data, lam=0.1))
     >>> result.converged, result.gap <= 1e-6
     (True, True)
     """

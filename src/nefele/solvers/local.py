@@ -21,7 +21,7 @@ class Local(Solver):
     Local()
     """
 
-    max_iter: int = 20
+    max_iter = 20
 
     def check(self, problem: Problem) -> None:
         if problem.coupled:
