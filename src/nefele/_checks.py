@@ -85,6 +85,7 @@ def check_name(value: str, names: Iterable[str], what: str) -> str:
     names = list(names)
     if value in names:
         return value
-    close = difflib.get_close_matches(str(value), names, n=1)
-    hint = f' Did you mean "{close[0]}"?' if close else ""
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(str(value).lower(), lowered, n=1)
+    hint = f' Did you mean "{lowered[close[0]]}"?' if close else ""
     raise ValueError(f'No {what} "{value}".{hint} Available: {", ".join(names)}.')

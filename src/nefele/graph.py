@@ -172,7 +172,7 @@ class Graph:
         return (upper + upper.T).tocsr()
 
     @cached_property
-    def _incidence_t(self) -> sparse.csr_array:
+    def incidence_t(self) -> sparse.csr_array:
         """D^T as a CSR matrix of shape (n_nodes, n_edges)."""
         edges = np.arange(self.n_edges)
         values = np.concatenate([np.ones(self.n_edges), -np.ones(self.n_edges)])
@@ -185,7 +185,7 @@ class Graph:
 
     def div(self, u: Array) -> Array:
         """D^T u: what flows out of each node minus what flows in, shape (n_nodes, d) (NFL, (7))."""
-        return self._incidence_t @ u
+        return self.incidence_t @ u
 
     def position(self, node: Any) -> int:
         """Position of a node id in `ids`."""

@@ -60,7 +60,13 @@ _ADVICE = {
 
 
 class Record(NamedTuple):
-    """One certified point of a solve."""
+    """One certified point of a solve.
+
+    Examples
+    --------
+    >>> Record(iteration=50, objective=3.5, gap=1e-7, seconds=0.01).gap
+    1e-07
+    """
 
     iteration: int
     objective: float

@@ -160,7 +160,9 @@ def test_singular_quadratic_has_an_infinite_conjugate_outside_its_range():
     penalty = PENALTIES["singular quadratic"](3)
     kernel = np.linalg.svd(penalty.Q)[2][-1:]
     assert penalty.conjugate(kernel, np.ones(1))[0] == np.inf
-    np.testing.assert_allclose(penalty.prox_conjugate(kernel, np.ones(1), np.ones(1)), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        penalty.prox_conjugate(kernel, np.ones(1), np.ones(1)), 0, atol=1e-12
+    )
 
 
 @NORM_CASES

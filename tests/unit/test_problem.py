@@ -48,7 +48,7 @@ def test_a_loss_per_node_is_matched_by_id():
     [
         (
             lambda: two_nodes(nodes=("a", "x")),
-            "The data names 1 id(s) that the graph does not have: 'x'.",
+            "Every node id of the data must be a node of the graph; unknown: 'x'.",
         ),
         (lambda: two_nodes(lam=-1), "lam must be finite and >= 0; got -1. Use lam=0 for local"),
         (lambda: two_nodes(lam=np.nan), "lam must be finite and >= 0; got nan."),
@@ -56,7 +56,7 @@ def test_a_loss_per_node_is_matched_by_id():
         (lambda: two_nodes(loss="square"), 'No loss "square". Did you mean "squared"?'),
         (lambda: two_nodes(loss=3), "loss must be one of absolute, hinge, huber, logistic,"),
         (lambda: two_nodes(loss={"a": "squared"}), "loss must name every node with data; 'b' is"),
-        (lambda: two_nodes(loss={"a": "squared", "z": "squared"}), "loss names 1 id(s)"),
+        (lambda: two_nodes(loss={"a": "squared", "z": "squared"}), "Every node id of loss must"),
         (lambda: two_nodes(penalty="L2"), 'No penalty "L2". Did you mean "l2"?'),
         (
             lambda: two_nodes(penalty=Quadratic(np.eye(2))),

@@ -72,7 +72,7 @@ def test_clusters_of_a_solution_are_exactly_fused():
 
 
 def test_clusters_of_a_single_node():
-    data = LocalData.from_list([([[1.0]], [2.0])])
+    data = LocalData.from_list([([[1.0]], [2.0])], nodes=[7])
     assert solve(Problem(Graph([7], [], []), data, lam=1.0)).clusters().tolist() == [0]
 
 
@@ -84,6 +84,12 @@ def test_every_status_has_advice(status):
 def test_converged_means_optimal(result):
     assert result.converged and result.status == "optimal"
     assert not dataclasses.replace(result, status=Status.MAX_ITER).converged
+
+
+def test_parameters_of_a_node_by_id(result):
+    np.testing.assert_array_equal(result[3], result.w[3])
+    with pytest.raises(ValueError, match="No node 9 in the graph"):
+        result[9]
 
 
 def test_repr_is_short(result):

@@ -42,6 +42,11 @@ class StatesData:
         Year of each row.
     feature_names : tuple of str
         Names of the columns of X.
+
+    Examples
+    --------
+    >>> load_states().X.shape
+    (816, 5)
     """
 
     graph: Graph

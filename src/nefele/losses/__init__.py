@@ -54,6 +54,13 @@ def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
     """Turn a name, a Loss, a dict by node id or a user's own object into bound losses.
 
     `data` is in graph order.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([("a", "b")])
+    >>> data = LocalData.from_list([([[1.0]], [2.0]), None], nodes=["a", "b"])
+    >>> as_bound_loss("squared", data, graph).value(np.zeros((2, 1)))
+    array([4., 0.])
     """
     if isinstance(loss, dict):
         return _per_node(loss, data, graph)

@@ -82,7 +82,15 @@ def solve(
 
 
 def as_solver(solver: Any, problem: Problem) -> Solver:
-    """The solver itself, the one of this name, or for "auto" the one that fits the problem."""
+    """The solver itself, the one of this name, or for "auto" the one that fits the problem.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> as_solver("auto", Problem(Graph.from_edges([(0, 1)]), data, lam=0.0))
+    Local()
+    """
     if isinstance(solver, Solver):
         return solver
     if solver != "auto":

@@ -25,7 +25,13 @@ _PATIENCE = 12  # certified points without progress before a solve counts as sta
 
 @dataclass
 class State:
-    """What a solver carries from one iteration to the next."""
+    """What a solver carries from one iteration to the next.
+
+    Examples
+    --------
+    >>> State(w=np.zeros((2, 1)), u=np.zeros((1, 1))).extra
+    {}
+    """
 
     w: Array
     u: Array
@@ -50,8 +56,13 @@ class Solver(ABC):
     def step(self, problem: Problem, state: State) -> None:
         """One iteration, changing the state."""
 
-    def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
-        """A point and its certificate; `exact` asks for the iterate itself, unimproved."""
+    def certify(
+        self, problem: Problem, state: State, *, tol: float, exact: bool
+    ) -> tuple[Array, Certificate]:
+        """A point and its certificate, good enough for tol if that can be had.
+
+        `exact` asks for the iterate itself, unimproved.
+        """
         return state.w, problem.certificate(state.w, state.u)
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
@@ -97,7 +108,19 @@ def run(
     u0: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Iterate until the certified relative gap is at most tol, or exactly max_iter times."""
+    """Iterate until the certified relative gap is at most tol, or exactly max_iter times.
+
+    `solve` checks its arguments and calls this; see there.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> from nefele.solvers import PrimalDual, run
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> run(problem, PrimalDual(), tol=None, max_iter=3).n_iter
+    3
+    """
     solver.check(problem)
     started = time.perf_counter()
     limit = solver.max_iter if max_iter is None else max_iter
@@ -109,14 +132,14 @@ def run(
     status, k = Status.MAX_ITER if tol is not None else Status.FINISHED, 0
 
     def certified(exact: bool) -> Record:
-        best.add(*solver.certify(problem, state, exact=exact))
+        best.add(*solver.certify(problem, state, tol=tol or 0.0, exact=exact))
         history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
         return history[-1]
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         state = solver.init(problem, w0, u0)
         try:
-            stage, due = 0, _FIRST_STAGES[0]
+            stage, due, reported = 0, _FIRST_STAGES[0], 0
             while k < limit:
                 solver.step(problem, state)
                 k += 1
@@ -134,6 +157,7 @@ def run(
                 if _stalled(history):
                     status = Status.STALLED
                     break
+                reported = k
                 if callback is not None and callback(record) is True:
                     status = Status.STOPPED
                     break
@@ -144,7 +168,7 @@ def run(
             record = certified(exact=tol is None)
             if status is Status.MAX_ITER and tol is not None and record.gap <= tol:
                 status = Status.OPTIMAL
-        if callback is not None and status is not Status.STOPPED:
+        if callback is not None and reported < k:
             callback(history[-1])
     return _finish(problem, best, status, k, history, tol)
 
@@ -199,7 +223,7 @@ def _warn(result: Result, tol: float | None) -> None:
             f"Stopped after {result.n_iter} iterations with relative gap {result.gap:.1e} > "
             f"tol {tol:.1e} ({result.status}). {result.status.advice}",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     for mask, text in (
         (
@@ -215,4 +239,4 @@ def _warn(result: Result, tol: float | None) -> None:
     ):
         if mask.any():
             ids = ", ".join(repr(k) for k in result.problem.graph.ids[mask][:3].tolist())
-            warnings.warn(text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=4)
+            warnings.warn(text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=5)

@@ -7,11 +7,12 @@ penalty is differentiable, so a few Newton steps end at the reduced problem's op
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
@@ -20,9 +21,9 @@ from nefele.problem import Problem
 
 Index = NDArray[np.int64]
 
-_MOST_UNKNOWNS = 3000
-_MOST_ENTRIES = 5_000_000
-_DENSE = 800
+_DENSE = 1000  # most unknowns of a dense Newton system
+_MOST_UNKNOWNS = 3000  # of a sparse one, and its
+_MOST_ENTRIES = 300_000
 _ROUNDS = 30
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
@@ -44,7 +45,7 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
     fused = penalty.fused(u, problem.scale)
     for _ in range(_ROUNDS):
         groups, k = _groups(problem, fused)
-        if k > _MOST_UNKNOWNS or w.size * problem.d > _MOST_ENTRIES:
+        if not _affordable(problem, k):
             return None
         w = _group_means(groups, k, w)
         move = _newton_step(problem, groups, k, w)
@@ -76,6 +77,11 @@ def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
         groups[:, j] = labels + total
         total += count
     return groups, total
+
+
+def _affordable(problem: Problem, k: int) -> bool:
+    entries = (problem.graph.n_nodes + 4 * problem.graph.n_edges) * problem.d**2
+    return k <= _DENSE or (k <= _MOST_UNKNOWNS and entries <= _MOST_ENTRIES)
 
 
 def _group_means(groups: Index, k: int, w: Array) -> Array:
@@ -119,7 +125,7 @@ def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
             matrix = np.bincount(rows * k + columns, values, k * k).reshape(k, k)
             size = np.abs(np.diag(matrix)).max()
             matrix[np.diag_indices(k)] += 1e-13 * size
-            step = np.linalg.solve(matrix, right)
+            step = linalg.solve(matrix, right, assume_a="pos")
         else:
             matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
             size = np.abs(matrix.diagonal()).max()
@@ -139,11 +145,7 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
         return float(inner + scale @ (penalty.gradient(diff + t * change) * change).sum(axis=1))
 
     start = slope(0.0)
-    low, high = 0.0, 1.0
-    if slope(1.0) > 1e-10 * abs(start):
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    high = _first_rise(slope, start)
     before, trial = problem.objective(w), w + high * move
     after = problem.objective(trial)
     if not after <= before:
@@ -160,3 +162,22 @@ def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
     if problem.penalty.entrywise:
         return small
     return np.repeat(small.all(axis=1, keepdims=True), problem.d, axis=1)
+
+
+def _first_rise(slope: Callable[[float], float], start: float) -> float:
+    """End of the descent on [0, 1] of a convex function, by the Illinois method on its slope."""
+    low, high, below, above = 0.0, 1.0, start, slope(1.0)
+    side = 0
+    for _ in range(60):
+        if above <= 1e-10 * abs(start) or high - low <= 1e-12 * high:
+            break
+        middle = low - below * (high - low) / (above - below)
+        middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        value = slope(middle)
+        if value > 0:
+            high, above = middle, value
+            below, side = (0.5 * below if side == 1 else below), 1
+        else:
+            low, below = middle, value
+            above, side = (0.5 * above if side == -1 else above), -1
+    return high

@@ -9,6 +9,7 @@ import numpy as np
 from nefele._checks import Array, check_number
 from nefele.certificate import Certificate
 from nefele.problem import Problem
+from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.fused import Fused
 from nefele.solvers.polish import polish
@@ -71,7 +72,8 @@ class PrimalDual(Solver):
             state.w[isolated] = problem.loss.minimise()[isolated]
         if not self.printed:
             state.extra["unit"], force = _sizes(problem)
-            state.extra["flow"] = np.minimum(problem.scale, force)
+            flow = np.minimum(problem.scale, force)
+            state.extra["flow"] = np.where(flow > 0, flow, 1.0)  # lam = 0: any step will do
             gamma = self.gamma or _FIRST_GAMMA * state.extra["unit"]
             state.extra["gamma"] = gamma
         else:
@@ -110,20 +112,19 @@ class PrimalDual(Solver):
         v = u + sigma[:, None] * graph.diff(2 * w1 - w)
         return w1, problem.penalty.prox_conjugate(v, problem.scale, sigma)
 
-    def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
-        """Certify the unrelaxed iterate: its flow is inside the balls."""
+    def certify(
+        self, problem: Problem, state: State, *, tol: float, exact: bool
+    ) -> tuple[Array, Certificate]:
+        """Certify the unrelaxed iterate, whose flow is inside the balls, or its polished form."""
         w, u = self._iterate(state, exact)
-        plain = problem.certificate(w, u)
-        if exact or not self.polish:
-            return w, plain
-        better = polish(problem, w, u)
-        if better is None or better.objective > plain.objective:
-            return w, plain
+        better = None if exact or not self.polish else polish(problem, w, u)
+        if better is None or better.objective > problem.objective(w):
+            return w, problem.certificate(w, u)
         self._set_w(state, better.w)
         firm = problem.certificate(better.w, better.u, firm=True)
-        if firm.lower < plain.lower:
-            firm = Certificate(firm.objective, plain.lower, plain.form, plain.leak, plain.u)
-        return better.w, firm
+        if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
+            return better.w, firm
+        return better.w, max(firm, problem.certificate(better.w, u), key=lambda c: c.lower)
 
     def _iterate(self, state: State, exact: bool) -> tuple[Array, Array]:
         fused = state.extra.get("fused")
@@ -159,8 +160,8 @@ class PrimalDual(Solver):
 def _sizes(problem: Problem) -> tuple[float, float]:
     """Typical sizes of parameters and of flows.
 
-    The first is the distance of the (slightly regularised) local fits from their mean, the second
-    the largest gradient there: flows do not grow beyond it however heavy an edge is.
+    The first is the distance of the (slightly regularised) local fits from the pooled one, the
+    second the largest gradient there: flows hardly grow beyond it, however heavy an edge is.
     """
     loss = problem.loss
     curvature = loss.curvature()
@@ -170,10 +171,21 @@ def _sizes(problem: Problem) -> tuple[float, float]:
     zero = np.zeros((problem.graph.n_nodes, problem.d))
     step = 10 / np.where(known, curvature, curvature[known].mean())
     fits = loss.prox(zero, step)
-    mean = fits[known].mean(axis=0)
-    away = np.sqrt(((fits - mean)[known] ** 2).sum(axis=1))
-    spread = float(np.median(away)) or float(away.max()) or float(np.abs(mean).max()) or 1.0
-    at_mean = np.broadcast_to(mean, zero.shape)
-    pull = (at_mean - loss.prox(at_mean.copy(), 0.1 * step)) / (0.1 * step)[:, None]
+    centre = np.broadcast_to(_pooled(problem, fits[known].mean(axis=0)), zero.shape)
+    away = np.sqrt(((fits - centre)[known] ** 2).sum(axis=1))
+    spread = float(np.median(away)) or float(away.max()) or float(np.abs(centre).max()) or 1.0
+    pull = (centre - loss.prox(centre.copy(), 0.1 * step)) / (0.1 * step)[:, None]
     force = float(np.sqrt((pull[known] ** 2).sum(axis=1)).max())
     return spread, force if force > 0 else np.inf
+
+
+def _pooled(problem: Problem, start: Array) -> Array:
+    """One Newton step towards the pooled optimum, where the loss has a Hessian."""
+    loss = problem.loss
+    at = np.broadcast_to(start, (problem.graph.n_nodes, problem.d)).copy()
+    hess = loss.hess(at) if loss.smooth else None
+    if hess is None:
+        return start
+    total = hess.sum(axis=0)
+    total += 1e-10 * np.trace(total) * np.eye(problem.d)
+    return start - np.linalg.solve(total, loss.grad(at).sum(axis=0))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nefele._checks import Array
-from nefele.certificate import Certificate, block_inverse
+from nefele.certificate import Certificate
+from nefele.correction import block_inverse
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -88,7 +89,9 @@ class QuadraticCG(Solver):
         extra["asked"] = extra["rz"]
         return True
 
-    def certify(self, problem: Problem, state: State, *, exact: bool) -> tuple[Array, Certificate]:
+    def certify(
+        self, problem: Problem, state: State, *, tol: float, exact: bool
+    ) -> tuple[Array, Certificate]:
         diff = problem.graph.diff(state.w)
         flow = problem.scale[:, None] * problem.penalty.gradient(diff)
         return state.w, problem.certificate(state.w, flow)

@@ -1,0 +1,131 @@
+"""The exported names, and that each of them is documented with an example."""
+
+import doctest
+import importlib
+import inspect
+
+import pytest
+
+EXPORTED = {
+    "nefele": [
+        "Certificate",
+        "ConvergenceWarning",
+        "DataWarning",
+        "Graph",
+        "LocalData",
+        "Problem",
+        "Record",
+        "Result",
+        "Status",
+        "as_graph",
+        "datasets",
+        "graphs",
+        "losses",
+        "penalties",
+        "solve",
+        "solvers",
+    ],
+    "nefele.datasets": ["StatesData", "load_states", "split_states"],
+    "nefele.graphs": ["as_graph", "chain", "geometric", "grid", "knn", "sbm", "star"],
+    "nefele.losses": [
+        "Absolute",
+        "BoundLoss",
+        "DualPoint",
+        "Hinge",
+        "HuberLoss",
+        "Logistic",
+        "Loss",
+        "Multinomial",
+        "PointwiseLoss",
+        "Poisson",
+        "Squared",
+        "Zero",
+        "as_bound_loss",
+    ],
+    "nefele.penalties": [
+        "Huber",
+        "L1Norm",
+        "L2Norm",
+        "LinfNorm",
+        "Lp",
+        "Penalty",
+        "Quadratic",
+        "SquaredL2",
+        "as_penalty",
+    ],
+    "nefele.solvers": [
+        "Local",
+        "PrimalDual",
+        "QuadraticCG",
+        "Solver",
+        "State",
+        "as_solver",
+        "run",
+        "solve",
+    ],
+}
+THINGS = sorted(
+    {
+        (thing.__module__, thing.__qualname__): thing
+        for package, names in EXPORTED.items()
+        for name in names
+        if not inspect.ismodule(thing := getattr(importlib.import_module(package), name))
+    }.items()
+)
+PUBLIC = pytest.mark.parametrize(
+    "thing", [t for _, t in THINGS], ids=[f"{m}.{q}" for (m, q), _ in THINGS]
+)
+
+
+@pytest.mark.parametrize("package", EXPORTED)
+def test_exported_names(package):
+    module = importlib.import_module(package)
+    assert module.__all__ == EXPORTED[package] == sorted(EXPORTED[package])
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_nothing_public_is_left_out():
+    """Every public class of the package that is defined where users look is exported."""
+    for package, names in EXPORTED.items():
+        module = importlib.import_module(package)
+        here = {
+            name
+            for name, thing in vars(module).items()
+            if not name.startswith("_")
+            and (inspect.isclass(thing) or inspect.isfunction(thing))
+            and thing.__module__.startswith(package + ".")
+            and inspect.getdoc(thing)
+        }
+        internal = {"BoundMixed", "BoundZero", "UserLoss"}
+        assert here - internal <= set(names)
+
+
+def abstract_or_warning(thing):
+    """What has no values of its own to show: bases, warnings, records of a loop."""
+    return inspect.isclass(thing) and (inspect.isabstract(thing) or issubclass(thing, Warning))
+
+
+@PUBLIC
+def test_has_a_docstring_that_starts_with_one_line(thing):
+    text = inspect.getdoc(thing)
+    assert text
+    first, *rest = text.splitlines()
+    assert first.endswith((".", ":")) or not rest[:1] or not rest[0].strip()
+    assert len(first) <= 100
+
+
+@PUBLIC
+def test_has_an_example(thing):
+    if abstract_or_warning(thing):
+        return
+    assert doctest.DocTestParser().get_examples(inspect.getdoc(thing)), thing
+
+
+@PUBLIC
+def test_public_methods_have_docstrings(thing):
+    if not inspect.isclass(thing):
+        return
+    for name, member in vars(thing).items():
+        is_callable = inspect.isfunction(member) or isinstance(member, classmethod | property)
+        if not name.startswith("_") and is_callable:
+            assert inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name}"
