@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench-scaling clean
 
 demo: $(STAMP)
 	$(BIN)/nefele demo
+
+# One thread of linear algebra per test process: threads that wait for each other cost more.
+test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
@@ -20,7 +23,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)
+bench-scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
 
 # The environment is stale when pyproject.toml changed or when its interpreter is gone.

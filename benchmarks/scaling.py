@@ -67,8 +67,8 @@ def main() -> None:
         rows.append(queue.get())
         worker.join()
         print(
-            "nodes %d  edges %d  set-up %.2f s  iteration %.5f s  certificate %.2f s  peak %.2f GB"
-            % rows[-1],
+            "nodes {}  edges {}  set-up {:.2f} s  iteration {:.5f} s  certificate {:.2f} s  "
+            "peak {:.2f} GB".format(*rows[-1]),
             flush=True,
         )
     sizes, times = np.array([r[0] for r in rows]), np.array([r[3] for r in rows])

@@ -164,4 +164,5 @@ def _laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
 def _dense_solve(apply: Callable[[Array], Array], right: Array) -> Array:
     unit = np.eye(right.size).reshape(right.size, *right.shape)
     matrix = np.stack([apply(column).ravel() for column in unit], axis=1)
-    return np.linalg.lstsq(matrix, right.ravel(), rcond=1e-15)[0].reshape(right.shape)
+    x = np.linalg.lstsq(matrix, right.ravel(), rcond=1e-15)[0]
+    return np.asarray(x, dtype=float).reshape(right.shape)

@@ -72,7 +72,10 @@ def mse(w, true):
 
 def fmi_path():
     """FMIData.csv: from NEFELE_FMI_DATA, or beside the checkout; None when it is not there."""
-    places = [os.environ.get("NEFELE_FMI_DATA"), Path(__file__).parents[3] / "shared/data/FMIData.csv"]
+    places = [
+        os.environ.get("NEFELE_FMI_DATA"),
+        Path(__file__).parents[3] / "shared/data/FMIData.csv",
+    ]
     return next((Path(p) for p in places if p and Path(p).is_file()), None)
 
 
