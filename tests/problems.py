@@ -1,4 +1,4 @@
-"""Random problems that tests share: nodes without data, few rows, disconnected graphs, wild weights."""
+"""Random problems that tests share: nodes without data, few rows, wild weights."""
 
 import numpy as np
 
