@@ -62,6 +62,8 @@ def check_number(
 ) -> float:
     """A finite real number >= low (> low when strict)."""
     try:
+        if isinstance(value, str) or np.iscomplexobj(value):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number; got {value!r}.") from None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _ROUNDS, _FIRM_ROUNDS = 2, 6
 _ROUGH = 1e-2  # accuracy of the rounds that only bring the flow inside its balls
+_ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
 _FINE = (1e-7, 1e-12)  # accuracies of the last one, until the leak is negligible
 
 
@@ -117,9 +118,10 @@ def _bound(
     graph, penalty, scale = problem.graph, problem.penalty, problem.scale
     dual, u = copy.copy(dual), u - du
     dual.settle(x)
-    leak = np.abs(dual.flow() + graph.div(u)).sum() * (2 * np.abs(w).max() + np.abs(x).max())
-    theta = _shrinkage(problem, u, dual)
+    off = np.abs(dual.flow() + graph.div(u))
+    theta = _shrinkage(problem, u, dual, off)
     u = theta[graph.head, None] * u
+    leak = (theta[:, None] * off).sum() * (2 * np.abs(w).max() + np.abs(x).max())
     lower = -dual.conjugate(theta).sum() - leak
     if problem.coupled:
         lower -= penalty.conjugate(u, scale).sum()
@@ -128,15 +130,23 @@ def _bound(
     return Certificate(objective, float(lower), "dual", float(leak), u)
 
 
-def _shrinkage(problem: Problem, u: Array, dual: DualPoint) -> Array:
-    """Factor <= 1 per node, equal over each component, that brings the dual into its domain."""
-    parts = problem.graph.components
+def _shrinkage(problem: Problem, u: Array, dual: DualPoint, off: Array) -> Array:
+    """Factor <= 1 per node, equal over each component, that brings the dual into its domain.
+
+    It is zero, a dual point that is always feasible, where `off`, the error in the dual point's
+    equation, is no rounding error: no correction was found.
+    """
+    graph, parts = problem.graph, problem.parts
     ratio = np.ones(int(parts.max()) + 1)
+    error, size = np.zeros_like(ratio), np.zeros_like(ratio)
     np.maximum.at(ratio, parts, dual.domain_ratio())
+    np.maximum.at(error, parts, off.max(axis=1))
+    np.maximum.at(size, parts, dual.size())
     if problem.coupled:
         edges = problem.penalty.domain_ratio(u, problem.scale)
-        np.maximum.at(ratio, parts[problem.graph.head], edges)
-    return (1.0 / ratio)[parts]
+        np.maximum.at(ratio, parts[graph.head], edges)
+        np.maximum.at(size, parts[graph.head], np.abs(u).max(axis=1))
+    return np.where(error <= _ROUNDING * size, 1.0 / ratio, 0.0)[parts]
 
 
 def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, check_number
+from nefele._checks import Array, as_float_array, check_number
 from nefele.certificate import Certificate, certify
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -92,13 +92,15 @@ class Problem:
         return self.lam > 0 and self.graph.n_edges > 0
 
     @cached_property
+    def parts(self) -> NDArray[np.int64]:
+        """Group of each node, shape (n_nodes,): the components, or each node when uncoupled."""
+        return self.graph.components if self.coupled else np.arange(self.graph.n_nodes)
+
+    @cached_property
     def undetermined(self) -> np.ndarray:
         """Nodes that no data reach, shape (n_nodes,): their parameters stay zero."""
-        if not self.coupled:
-            return ~self.loss.labelled
-        parts = self.graph.components
-        has_data = np.bincount(parts, self.loss.labelled, int(parts.max()) + 1) > 0
-        return ~has_data[parts]
+        has_data = np.bincount(self.parts, self.loss.labelled, int(self.parts.max()) + 1) > 0
+        return ~has_data[self.parts]
 
     @cached_property
     def objective_at_zero(self) -> float:
@@ -123,8 +125,7 @@ class Problem:
 
     def unbounded(self, w: Array) -> NDArray[np.bool_]:
         """Nodes of components over which the loss has no minimiser, shape (n_nodes,)."""
-        parts = self.graph.components if self.coupled else np.arange(self.graph.n_nodes)
-        return self.loss.unbounded(parts)[parts]
+        return self.loss.unbounded(self.parts)[self.parts]
 
     def gap(self, w: Any, u: Any) -> float:
         """Certified upper bound on objective(w) - optimum."""
@@ -168,7 +169,7 @@ class Problem:
 
 
 def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:
-    array = np.asarray(value, dtype=np.float64)
+    array = as_float_array(value, name, np.ndim(value))
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
     return array

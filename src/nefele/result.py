@@ -157,8 +157,8 @@ class Result:
 
 
 def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:
-    """gap_abs / max(|objective|, 1e-6 * |objective(0)|); 0 when both are 0."""
+    """gap_abs / max(|objective|, 1e-6 * |objective(0)|); 0 when both are 0, inf if not finite."""
     if gap_abs == 0:
         return 0.0
     size = max(abs(objective), 1e-6 * abs(problem.objective_at_zero))
-    return gap_abs / size if size > 0 else float("inf")
+    return gap_abs / size if 0 < size < float("inf") else float("inf")

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -163,14 +164,14 @@ def test_the_optimal_value_grows_with_lam(seed, loss, penalty):
         quiet(Problem(graph, data, loss, penalty, lam=factor * lam), tol=1e-7)
         for factor in (0.0, 0.1, 1.0, 10.0)
     ]
-    for less, more in zip(values[:-1], values[1:], strict=True):
+    for less, more in pairwise(values):
         assert less.objective - less.gap_abs <= more.objective
     # The coupling term alone shrinks as lam grows.
     coupling = [r.problem.penalty.value(graph.diff(r.w)) @ graph.weight for r in values[1:]]
     losses = [r.problem.loss.value(r.w).sum() for r in values[1:]]
-    for a, b in zip(losses[:-1], losses[1:], strict=True):
+    for a, b in pairwise(losses):
         assert a <= b + 1e-4 * (1 + abs(b))
-    for a, b in zip(coupling[:-1], coupling[1:], strict=True):
+    for a, b in pairwise(coupling):
         assert b <= a + 1e-4 * (1 + abs(a)) / lam
 
 

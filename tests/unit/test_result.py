@@ -1,4 +1,5 @@
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -101,6 +102,6 @@ def test_history_is_monotone(result):
     history = result.history
     assert history[-1].iteration == result.n_iter
     assert history[-1].objective == result.objective and history[-1].gap == result.gap
-    for before, after in zip(history[:-1], history[1:], strict=True):
+    for before, after in pairwise(history):
         assert after.objective <= before.objective and after.gap <= before.gap
         assert after.iteration > before.iteration and after.seconds >= before.seconds

@@ -111,6 +111,10 @@ class DualPoint(ABC):
         """s_i, shape (n_nodes, d)."""
 
     @abstractmethod
+    def size(self) -> Array:
+        """Size of the terms that s_i sums, before they cancel, shape (n_nodes,)."""
+
+    @abstractmethod
     def metric(self) -> Array:
         """ds_i/dx_i of `move`, a psd matrix for each node, shape (n_nodes, d, d)."""
 

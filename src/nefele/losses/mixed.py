@@ -96,6 +96,9 @@ class MixedDual(DualPoint):
     def flow(self) -> Array:
         return self._gather(lambda dual, _: dual.flow())
 
+    def size(self) -> Array:
+        return self._gather(lambda dual, _: dual.size())
+
     def metric(self) -> Array:
         return self._gather(lambda dual, _: dual.metric())
 

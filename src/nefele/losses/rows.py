@@ -187,6 +187,11 @@ class RowDual(DualPoint):
     def flow(self) -> Array:
         return self.loss.pull(self.a) + self.zeta + self.nu
 
+    def size(self) -> Array:
+        loss, a = self.loss, np.abs(self.a)
+        rows = (a if a.ndim == 1 else a.max(axis=1)) * np.abs(loss.data.X).max(axis=1)
+        return loss.node_mean(rows) + np.abs(self.zeta).max(axis=1) + np.abs(self.nu).max(axis=1)
+
     def metric(self) -> Array:
         return self.loss.gram(self.z) + self.loss._ridge
 

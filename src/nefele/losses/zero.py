@@ -66,6 +66,9 @@ class ZeroDual(DualPoint):
     def flow(self) -> Array:
         return np.zeros(self.shape)
 
+    def size(self) -> Array:
+        return np.zeros(self.shape[0])
+
     def metric(self) -> Array:
         return np.zeros((*self.shape, self.shape[1]))
 

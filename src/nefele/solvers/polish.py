@@ -166,6 +166,8 @@ def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
 
 def _first_rise(slope: Callable[[float], float], start: float) -> float:
     """End of the descent on [0, 1] of a convex function, by the Illinois method on its slope."""
+    if not start < 0:
+        return 0.0
     low, high, below, above = 0.0, 1.0, start, slope(1.0)
     side = 0
     for _ in range(60):
