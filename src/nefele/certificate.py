@@ -15,10 +15,11 @@ domain is scaled back, flow and loss duals of a component together, which keeps 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.correction import FlowOnly, LossAndFlow
@@ -52,6 +53,9 @@ class Certificate:
         estimate of the size of the optimum.
     u : array of shape (n_edges, d)
         The flow of the bound, inside its balls.
+    estimate : float
+        What the lower bound would be if the optimum were no larger than the point certified;
+        it measures progress while there is no proof yet.
 
     Examples
     --------
@@ -68,6 +72,7 @@ class Certificate:
     form: str
     leak: float
     u: Array
+    estimate: float = -np.inf
 
     @property
     def gap_abs(self) -> float:
@@ -119,34 +124,45 @@ def _bound(
     dual, u = copy.copy(dual), u - du
     dual.settle(x)
     off = np.abs(dual.flow() + graph.div(u))
-    theta = _shrinkage(problem, u, dual, off)
-    u = theta[graph.head, None] * u
-    leak = (theta[:, None] * off).sum() * (2 * np.abs(w).max() + np.abs(x).max())
-    lower = -dual.conjugate(theta).sum() - leak
-    if problem.coupled:
-        lower -= penalty.conjugate(u, scale).sum()
-    if not np.isfinite(lower):
-        lower = -np.inf
-    return Certificate(objective, float(lower), "dual", float(leak), u)
+    radius = 2 * np.abs(w).max() + np.abs(x).max()
+
+    def at(theta: Array) -> Certificate:
+        flow = theta[graph.head, None] * u
+        leak = float((theta @ off).sum() * radius)
+        lower = float(-dual.conjugate(theta).sum() - leak)
+        if problem.coupled:
+            lower -= float(penalty.conjugate(flow, scale).sum())
+        lower = lower if np.isfinite(lower) else -np.inf
+        return Certificate(objective, lower, "dual", leak, flow, lower)
+
+    theta = _shrinkage(problem, u, dual)
+    solved = _solved(problem, u, dual, off)
+    guess = at(theta)
+    return guess if solved.all() else replace(at(theta * solved), estimate=guess.lower)
 
 
-def _shrinkage(problem: Problem, u: Array, dual: DualPoint, off: Array) -> Array:
-    """Factor <= 1 per node, equal over each component, that brings the dual into its domain.
-
-    It is zero, a dual point that is always feasible, where `off`, the error in the dual point's
-    equation, is no rounding error: no correction was found.
-    """
-    graph, parts = problem.graph, problem.parts
-    ratio = np.ones(int(parts.max()) + 1)
-    error, size = np.zeros_like(ratio), np.zeros_like(ratio)
-    np.maximum.at(ratio, parts, dual.domain_ratio())
-    np.maximum.at(error, parts, off.max(axis=1))
-    np.maximum.at(size, parts, dual.size())
+def _shrinkage(problem: Problem, u: Array, dual: DualPoint) -> Array:
+    """Factor <= 1 per node, equal over each component, that brings the dual into its domain."""
+    ratio = np.ones(int(problem.parts.max()) + 1)
+    np.maximum.at(ratio, problem.parts, dual.domain_ratio())
     if problem.coupled:
         edges = problem.penalty.domain_ratio(u, problem.scale)
-        np.maximum.at(ratio, parts[graph.head], edges)
-        np.maximum.at(size, parts[graph.head], np.abs(u).max(axis=1))
-    return np.where(error <= _ROUNDING * size, 1.0 / ratio, 0.0)[parts]
+        np.maximum.at(ratio, problem.parts[problem.graph.head], edges)
+    return (1.0 / ratio)[problem.parts]
+
+
+def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[np.bool_]:
+    """Nodes of components where `off`, the error in the dual point's equation, is rounding.
+
+    Elsewhere only the zero dual point, always feasible, proves anything: a leak times the size
+    of an optimum that nobody knows does not.
+    """
+    graph, parts = problem.graph, problem.parts
+    error, size = np.zeros((2, int(parts.max()) + 1))
+    np.maximum.at(error, parts, off.max(axis=1))
+    np.maximum.at(size, parts, dual.size())
+    np.maximum.at(size, parts[graph.head], np.abs(u).max(axis=1))
+    return (error <= _ROUNDING * size)[parts]
 
 
 def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:
@@ -185,4 +201,4 @@ def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Cer
     proven = bool(((mu > 0) | (error == 0)).all())
     lower = problem.objective(point) - edges - float(nodes.sum())
     form = "strong convexity" if proven else "estimated radius"
-    return Certificate(objective, lower, form, 0.0, u)
+    return Certificate(objective, lower, form, 0.0, u, lower)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._threads import one_blas_thread
 from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status, relative_gap
@@ -136,7 +137,7 @@ def run(
         history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
         return history[-1]
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         state = solver.init(problem, w0, u0)
         try:
             stage, due, reported = 0, _FIRST_STAGES[0], 0
