@@ -124,11 +124,11 @@ def _bound(
     dual, u = copy.copy(dual), u - du
     dual.settle(x)
     off = np.abs(dual.flow() + graph.div(u))
-    radius = 2 * np.abs(w).max() + np.abs(x).max()
+    radius = 2 * np.abs(w).max(axis=0) + np.abs(x).max(axis=0)
 
     def at(theta: Array) -> Certificate:
         flow = theta[graph.head, None] * u
-        leak = float((theta @ off).sum() * radius)
+        leak = float(theta @ off @ radius)
         lower = float(-dual.conjugate(theta).sum() - leak)
         if problem.coupled:
             lower -= float(penalty.conjugate(flow, scale).sum())
@@ -158,11 +158,11 @@ def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[
     of an optimum that nobody knows does not.
     """
     graph, parts = problem.graph, problem.parts
-    error, size = np.zeros((2, int(parts.max()) + 1))
-    np.maximum.at(error, parts, off.max(axis=1))
+    error, size = np.zeros((2, int(parts.max()) + 1, problem.d))
+    np.maximum.at(error, parts, off)
     np.maximum.at(size, parts, dual.size())
-    np.maximum.at(size, parts[graph.head], np.abs(u).max(axis=1))
-    return (error <= _ROUNDING * size)[parts]
+    np.maximum.at(size, parts[graph.head], np.abs(u))
+    return np.asarray((error <= _ROUNDING * size).all(axis=1))[parts]
 
 
 def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:
@@ -196,9 +196,12 @@ def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Cer
     radius = 2 * float(np.sqrt(((w - w.mean(axis=0)) ** 2).sum(axis=1)).max()) + float(
         np.sqrt((w**2).sum(axis=1)).max()
     )
+    curvature = loss.curvature()
+    radius += float((error / np.where(curvature > 0, curvature, 1.0)).max())
     strong = error**2 / (2 * np.where(mu > 0, mu, np.inf))
     nodes = np.where(mu > 0, strong, radius * error)
     proven = bool(((mu > 0) | (error == 0)).all())
     lower = problem.objective(point) - edges - float(nodes.sum())
+    lower = lower if np.isfinite(lower) else -np.inf
     form = "strong convexity" if proven else "estimated radius"
     return Certificate(objective, lower, form, 0.0, u, lower)

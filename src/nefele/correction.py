@@ -18,6 +18,7 @@ from scipy.sparse.linalg import splu
 from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.losses.base import DualPoint
+from nefele.penalties import Penalty, Quadratic
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 2000  # nodes up to which a Laplacian is factorised
 _MOST_STEPS = 500
+_STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
+_COMPILED = 20_000  # numbers in x from which compiled products pay off
 
 
 class LossAndFlow:
@@ -41,22 +44,16 @@ class LossAndFlow:
         right = dual.flow() + graph.div(u)
         metric = dual.metric()
         if not problem.coupled:
-            return (np.linalg.pinv(metric, hermitian=True) @ right[..., None])[..., 0], 0 * u
+            return _blockwise(metric, right), 0 * u
         penalty = problem.penalty
-        give = penalty.give(u, problem.scale, self.unit, self.least)
-
-        def apply(x: Array) -> Array:
-            along = (metric @ x[..., None])[..., 0]
-            return along + graph.div(penalty.mix(give * graph.diff(x)))
-
+        most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
+        give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
         if self._inverse is None:
             self._inverse = block_inverse(metric, graph, give)
-        inverse = self._inverse
-        x, solved = conjugate_gradients(
-            apply, lambda r: (inverse @ r[..., None])[..., 0], right, rtol
-        )
+        system = BlockLaplacian(graph, give, metric, penalty)
+        x, solved = conjugate_gradients(system, Blocks(self._inverse), right, rtol)
         if not solved and right.size <= _DENSE:
-            x = _dense_solve(apply, right)
+            x = _dense_solve(system, right)
         return x, penalty.mix(give * graph.diff(x))
 
 
@@ -77,10 +74,52 @@ class FlowOnly:
             x = _laplacian_direct(graph, give, right)
         else:
             diagonal = np.maximum(_ends(graph, give), np.finfo(float).tiny)
-            x, _ = conjugate_gradients(
-                lambda x: graph.div(give * graph.diff(x)), lambda r: r / diagonal, right, rtol
-            )
+            system = BlockLaplacian(graph, give)
+            x, _ = conjugate_gradients(system, lambda r: r / diagonal, right, rtol)
         return np.zeros_like(x), give * graph.diff(x)
+
+
+class Blocks:
+    """Product with one small matrix per node."""
+
+    def __init__(self, blocks: Array) -> None:
+        self.blocks = blocks
+
+    def __call__(self, x: Array) -> Array:
+        if x.size < _COMPILED:
+            return (self.blocks @ x[..., None])[..., 0]
+        from nefele._kernels.laplacian import block_product
+
+        out = np.empty_like(x)
+        block_product(_unrolled(x), self.blocks, x, out)
+        return out
+
+
+class BlockLaplacian:
+    """Product with M + D^T C D, C one weight per edge (or per entry), shape (n_edges, 1 or d)."""
+
+    def __init__(
+        self, graph: Graph, give: Array, metric: Array | None = None, penalty: Penalty | None = None
+    ) -> None:
+        self.graph, self.give, self.penalty = graph, give, penalty
+        self.metric = None if metric is None else Blocks(metric)
+        self.mixed = isinstance(penalty, Quadratic)
+
+    def __call__(self, x: Array) -> Array:
+        out = np.zeros_like(x) if self.metric is None else self.metric(x)
+        if x.size < _COMPILED or self.mixed:
+            flow = self.give * self.graph.diff(x)
+            return out + self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
+        from nefele._kernels.laplacian import add_laplacian
+
+        add_laplacian(_unrolled(x), self.graph.head, self.graph.tail, self.give, x, out)
+        return out
+
+
+def _unrolled(x: Array) -> tuple[int, ...]:
+    from nefele._kernels.primal_dual import MOST_UNROLLED
+
+    return (0,) * x.shape[1] if x.shape[1] <= MOST_UNROLLED else ()
 
 
 def conjugate_gradients(
@@ -155,14 +194,27 @@ def _laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
         return x
     D_t = graph.incidence_t[keep]
     for j, weights in enumerate(give.T):
-        factor = splu((D_t @ sparse.diags_array(weights) @ D_t.T).tocsc())
         columns = slice(None) if give.shape[1] == 1 else j
+        try:
+            factor = splu((D_t @ sparse.diags_array(weights) @ D_t.T).tocsc())
+        except RuntimeError:  # singular to working accuracy: no correction
+            continue
         x[keep, columns] = factor.solve(right[keep, columns])
     return x
+
+
+def _blockwise(metric: Array, right: Array) -> Array:
+    """Least-norm solutions of M_i x_i = right_i; zero where a number has overflowed."""
+    finite = np.asarray(np.isfinite(metric).all(axis=(1, 2)) & np.isfinite(right).all(axis=1))
+    safe = np.where(finite[:, None, None], metric, 0.0)
+    x = np.linalg.pinv(safe, hermitian=True) @ np.where(finite[:, None], right, 0.0)[..., None]
+    return np.asarray(x[..., 0], dtype=float)
 
 
 def _dense_solve(apply: Callable[[Array], Array], right: Array) -> Array:
     unit = np.eye(right.size).reshape(right.size, *right.shape)
     matrix = np.stack([apply(column).ravel() for column in unit], axis=1)
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return np.zeros_like(right)
     x = np.linalg.lstsq(matrix, right.ravel(), rcond=1e-15)[0]
     return np.asarray(x, dtype=float).reshape(right.shape)

@@ -69,6 +69,7 @@ class Problem:
         self.data = None if data is None else data.align(graph.ids)
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
         self.penalty.check_dimension(self.d)
+        self.penalty.probe(self.d)
 
     def __repr__(self) -> str:
         return (

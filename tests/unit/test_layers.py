@@ -11,7 +11,7 @@ import nefele
 
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
-    ("_checks", "_ids", "_kernels"),
+    ("_checks", "_ids", "_kernels", "_threads"),
     ("graph", "graphs", "data"),
     ("losses", "penalties"),
     ("certificate", "correction", "problem", "result"),

@@ -70,6 +70,8 @@ def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
 def _bind(loss: Any, data: LocalData | None, n_nodes: int) -> BoundLoss:
     if isinstance(loss, str):
         loss = _BY_NAME[check_name(loss, _BY_NAME, "loss")]()
+    if isinstance(loss, type):
+        raise ValueError(f"loss must be an object; got a class. Use {loss.__name__}().")
     if isinstance(loss, BoundLoss):
         if loss.n_nodes != n_nodes:
             raise ValueError(f"loss is bound to {loss.n_nodes} nodes; the graph has {n_nodes}.")
@@ -79,10 +81,10 @@ def _bind(loss: Any, data: LocalData | None, n_nodes: int) -> BoundLoss:
             raise ValueError(f"{type(loss).__name__} needs data; got None.")
         return loss.bind(data)
     if hasattr(loss, "value") and (hasattr(loss, "prox") or hasattr(loss, "grad")):
-        d = getattr(loss, "d", None) or (data.d if data is not None else None)
+        d = getattr(loss, "d", data.d if data is not None else None)
         if d is None:
             raise ValueError(f"{type(loss).__name__} must have an attribute d when data is None.")
-        return UserLoss(loss, n_nodes, int(d))
+        return UserLoss(loss, n_nodes, d)
     raise ValueError(
         f"loss must be one of {', '.join(_BY_NAME)}, a Loss, a dict by node id, or an object with "
         f"value and prox (or value and grad); got {loss!r}."

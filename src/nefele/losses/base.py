@@ -92,12 +92,25 @@ class BoundLoss(ABC):
         """The losses of some nodes only, given by position: what a single site holds."""
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
 
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Directions t of these nodes' common parameters that cost nothing, however far one goes.
+
+        Matrices F, P: no loss rises if F t >= 0 and P t = 0; one falls for ever if F t != 0.
+        Here: no direction is free, as for losses with compact level sets.
+        """
+        return np.zeros((0, self.d)), np.eye(self.d)[: self.d * int(self.labelled[nodes].any())]
+
     def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Groups of nodes whose summed loss, with equal parameters, has no minimiser.
 
-        `groups` labels each node, shape (n_nodes,); returns shape (n_groups,).
+        `groups` labels each node, shape (n_nodes,); returns shape (n_groups,). A linear programme
+        per group (Albert and Anderson 1984, for the logistic loss).
         """
-        return np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+        out = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+        if len(self.escape_nodes(self.labelled)[0]):
+            for group in np.unique(groups[self.labelled]):
+                out[group] = _runs_away(*self.escape_nodes(groups == group))
+        return out
 
 
 class DualPoint(ABC):
@@ -112,7 +125,7 @@ class DualPoint(ABC):
 
     @abstractmethod
     def size(self) -> Array:
-        """Size of the terms that s_i sums, before they cancel, shape (n_nodes,)."""
+        """Sizes of the terms that s_i sums, before they cancel, shape (n_nodes, d)."""
 
     @abstractmethod
     def metric(self) -> Array:
@@ -141,3 +154,22 @@ def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str) -> None:
         r = int(np.argmin(ok))
         node: Any = data.ids[data.row_node[r] : data.row_node[r] + 1].tolist()[0]
         raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.")
+
+
+def _runs_away(free: Array, pinned: Array) -> bool:
+    """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0."""
+    from scipy.optimize import linprog
+
+    if not len(free):
+        return False
+    size = np.maximum(np.abs(free).max(axis=0), np.abs(pinned).max(axis=0, initial=0.0))
+    size = np.where(size > 0, size, 1.0)
+    best = linprog(
+        -(free / size).sum(axis=0),
+        A_ub=-free / size,
+        b_ub=np.zeros(len(free)),
+        A_eq=pinned / size if len(pinned) else None,
+        b_eq=np.zeros(len(pinned)) if len(pinned) else None,
+        bounds=(-1, 1),
+    )
+    return bool(best.status == 0 and -best.fun > 1e-7)

@@ -13,6 +13,8 @@ from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, Loss, check_labels
 from nefele.losses.rows import BoundRows
 
+_MANY = 100  # classes that need as many rows, if not asked for
+
 
 @dataclass(frozen=True)
 class Multinomial(Loss):
@@ -46,6 +48,11 @@ class Multinomial(Loss):
 
     def bind(self, data: LocalData) -> BoundLoss:
         classes = self.n_classes or max(int(data.y.max(initial=0)) + 1, 2)
+        if self.n_classes is None and classes > max(data.n_rows, _MANY):
+            raise ValueError(
+                f"Classes must be numbered 0, 1, ...; got a label {classes - 1} for "
+                f"{data.n_rows} rows. Renumber them, or pass n_classes."
+            )
         whole = (data.y == np.floor(data.y)) & (data.y >= 0) & (data.y < classes)
         check_labels(whole, data, f"Labels must be whole numbers 0..{classes - 1}")
         return BoundMultinomial(data, classes, self.l2, self.l1)

@@ -6,6 +6,7 @@ For both f*(a) = a y on a box, so the prox is a box-constrained quadratic progra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, check_labels
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
+
+_LEAST_SPREAD = 1e-6  # relative to the labels' size: less counts as constant labels
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,17 @@ class BoundPiecewise(BoundPointwise):
 
     def curvature(self) -> Array:
         """Slopes change by about one over the spread of the labels."""
-        spread = max(float(np.std(self.data.y)), 1e-12) if self.data.n_rows else 1.0
         size = self.data.node_sum(self.data.row_weight * (self.data.X**2).mean(axis=1))
-        return size / spread + 2 * self.l2
+        return size / self.spread + 2 * self.l2
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of the labels, or their size when they are all equal."""
+        largest = float(np.abs(self.data.y).max(initial=0.0))
+        if largest == 0.0:
+            return 1.0
+        spread = float(np.std(self.data.y / largest))
+        return largest * (spread if spread > _LEAST_SPREAD else 1.0)
 
     def hess(self, w: Array) -> Array | None:
         return None
@@ -141,19 +152,19 @@ class BoxDual(RowDual):
 
     def __init__(self, loss: BoundPiecewise, w: Array, target: Array) -> None:
         self.loss = loss
-        step = 1 / np.maximum(loss.curvature(), 1e-12)
+        curvature = loss.curvature()
+        step = 1 / np.where(curvature > 0, curvature, 1.0)
         self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step)
         self.zeta = 2 * loss.l2[:, None] * self.point
         self.nu = np.zeros_like(w)
         self._weigh()
 
     def _weigh(self) -> None:
-        spread = max(float(np.std(self.loss.data.y)), 1e-12) if len(self.a) else 1.0
         low, high = self.loss.low, self.loss.high
         room = np.minimum(self.a - low, high - self.a)
         # Scaling towards zero brings a dual back into its box only if zero is inside the box.
         least = np.where((low < 0) & (high > 0), 1e-3, 0.0)
-        self.give = np.where(room > 1e-12, np.maximum(room, least), least) / spread
+        self.give = np.where(room > 1e-12, np.maximum(room, least), least) / self.loss.spread
 
     def metric(self) -> Array:
         return self.loss._weighted_gram(self.loss.data.row_weight * self.give) + self.loss._ridge

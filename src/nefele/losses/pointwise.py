@@ -122,9 +122,8 @@ class BoundPointwise(BoundRows):
         return self.loss.domain_ratio(a, self.data.y)
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
-        escapes = self.loss.escapes(self.data.y[rows])
+        X, escapes = self.data.X[rows], self.loss.escapes(self.data.y[rows])
         if escapes is None:
-            return None
+            return np.zeros((0, self.d)), X
         pinned, sign = escapes
-        X = self.data.X[rows]
         return sign[~pinned, None] * X[~pinned], X[pinned]

@@ -15,6 +15,7 @@ from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint
 
+_LARGEST = 1e153  # features whose squares can still be summed
 _NEWTON_STEPS = 100
 _NEWTON_TOL = 1e-13
 
@@ -28,6 +29,8 @@ class BoundRows(BoundLoss):
         self.l2 = np.where(self.labelled, l2, 0.0)
         self.l1 = np.where(self.labelled, l1, 0.0)
         self.smooth = l1 == 0
+        if np.abs(data.X).max(initial=0.0) > _LARGEST:
+            raise ValueError("X^T X must be finite; its entries overflow. Rescale the features.")
         self._ridge = 2 * self.l2[:, None, None] * np.eye(d)
 
     # Functions of the rows: z has shape (n_rows,) or (n_rows, n_outputs).
@@ -107,17 +110,19 @@ class BoundRows(BoundLoss):
             model = self.gram(rows) + self._ridge + pull_back[:, None, None] * eye
             model[~self.labelled] = eye
             move = self._model_step(model, slope, z)
-            size = np.abs(move).max(axis=1)
-            active &= size > _NEWTON_TOL * (1 + np.abs(z).max(axis=1))
+            scale = np.maximum(np.abs(z + move), np.abs(v)).max(axis=1)
+            active &= np.abs(move).max(axis=1) > _NEWTON_TOL * scale
             if not active.any():
                 break
+            before = current
             z, current = _line_search(excess, z, np.where(active[:, None], move, 0.0), current)
+            active &= current < before  # steps that bring nothing are rounding errors
         return z
 
     def _model_step(self, model: Array, slope: Array, z: Array) -> Array:
         """Minimiser of slope^T m + 1/2 m^T model m + l1 ||z + m||_1."""
         if not self.l1.any():
-            return np.asarray(-np.linalg.solve(model, slope[..., None])[..., 0], dtype=float)
+            return -solve_blocks(model, slope)
         from nefele._kernels.lasso import lasso_quadratic
 
         linear = np.einsum("ijk,ik->ij", model, z) - slope
@@ -127,27 +132,14 @@ class BoundRows(BoundLoss):
         return RowDual(self, w, target)
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
-        """Matrices F, P: the loss does not rise along t if F t >= 0 and P t = 0 for these rows.
-
-        None when every infimum is attained.
-        """
+        """The matrices of `escape_nodes` for these rows; None when no direction is free."""
         return None
 
-    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Groups with a common direction along which no row's loss rises and some falls.
-
-        A linear programme per group (Albert and Anderson 1984, for the logistic loss).
-        """
-        out = super().unbounded(groups)
-        if self.l2.any() or self.l1.any():
-            return out
-        owner = np.where(self.data.row_weight > 0, groups[self.data.row_node], -1)
-        for group in np.unique(groups[self.labelled]):
-            escape = self.escape_rows(owner == group)
-            if escape is None:
-                break
-            out[group] = _runs_away(*escape)
-        return out
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
+        regular = self.l2[nodes].any() or self.l1[nodes].any()
+        rows = (self.data.row_weight > 0) & nodes[self.data.row_node]
+        escape = None if regular else self.escape_rows(rows)
+        return super().escape_nodes(nodes) if escape is None else escape
 
 
 def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]
@@ -188,9 +180,11 @@ class RowDual(DualPoint):
         return self.loss.pull(self.a) + self.zeta + self.nu
 
     def size(self) -> Array:
-        loss, a = self.loss, np.abs(self.a)
-        rows = (a if a.ndim == 1 else a.max(axis=1)) * np.abs(loss.data.X).max(axis=1)
-        return loss.node_mean(rows) + np.abs(self.zeta).max(axis=1) + np.abs(self.nu).max(axis=1)
+        rows = np.abs(self.a if self.a.ndim == 2 else self.a[:, None])
+        X = np.abs(self.loss.data.X)
+        weighted = (self.loss.data.row_weight[:, None] * rows)[:, :, None] * X[:, None, :]
+        terms = self.loss.data.node_sum(weighted).reshape(self.zeta.shape)
+        return terms + np.abs(self.zeta) + np.abs(self.nu)
 
     def metric(self) -> Array:
         return self.loss.gram(self.z) + self.loss._ridge
@@ -215,6 +209,17 @@ class RowDual(DualPoint):
         return fit + theta**2 * (self.zeta**2).sum(axis=1) / (4 * l2)
 
 
+def solve_blocks(model: Array, right: Array) -> Array:
+    """Solutions of model_i x_i = right_i for psd blocks; NaN where a number has overflowed."""
+    try:
+        x = np.linalg.solve(model, right[..., None])
+    except np.linalg.LinAlgError:
+        finite = np.asarray(np.isfinite(model).all(axis=(1, 2)))
+        inverse = np.linalg.pinv(np.where(finite[:, None, None], model, 0.0), hermitian=True)
+        x = np.where(finite[:, None, None], inverse, np.nan) @ right[..., None]
+    return np.asarray(x[..., 0], dtype=float)
+
+
 def node_max(data: LocalData, rows: Array) -> Array:
     """Largest row value of each node, zero for nodes without rows, shape (n_nodes,)."""
     out = np.zeros(data.n_nodes)
@@ -222,22 +227,3 @@ def node_max(data: LocalData, rows: Array) -> Array:
     if full.size:
         out[full] = np.maximum.reduceat(rows, data.ptr[full])
     return out
-
-
-def _runs_away(free: Array, pinned: Array) -> bool:
-    """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0."""
-    from scipy.optimize import linprog
-
-    if not len(free):
-        return False
-    size = np.maximum(np.abs(free).max(axis=0), np.abs(pinned).max(axis=0, initial=0.0))
-    size = np.where(size > 0, size, 1.0)
-    best = linprog(
-        -(free / size).sum(axis=0),
-        A_ub=-free / size,
-        b_ub=np.zeros(len(free)),
-        A_eq=pinned / size if len(pinned) else None,
-        b_eq=np.zeros(len(pinned)) if len(pinned) else None,
-        bounds=(-1, 1),
-    )
-    return bool(best.status == 0 and -best.fun > 1e-7)

@@ -99,9 +99,20 @@ class BoundSquared(BoundPointwise):
         return lasso_quadratic(model, self.b + v / step[:, None], self.l1, start)
 
     def minimise(self) -> Array:
-        """Least-squares solutions of least norm (ridge: the unique ones)."""
+        """Least-squares solutions of least norm (ridge: the unique ones).
+
+        Without ridge from X itself, since X^T X squares its condition number.
+        """
         if not self.smooth:
             return super().minimise()
+        if not self.l2.any():
+            w = np.zeros((self.n_nodes, self.d))
+            for nodes, rows in self._blocks:
+                root = np.sqrt(self.data.row_weight[rows])
+                X, y = root[..., None] * self.data.X[rows], root * self.data.y[rows]
+                inverse = np.linalg.pinv(X, rcond=max(X.shape[1:]) * np.finfo(float).eps)
+                w[nodes] = (inverse @ y[..., None])[..., 0]
+            return w
         values, vectors = self._eigen
         along = (self.b[:, None, :] @ vectors)[:, 0, :]
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)

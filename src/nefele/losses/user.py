@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array
+from nefele._checks import Array, check_count
 from nefele.losses.base import BoundLoss
 
 _STEPS = 200
@@ -22,16 +22,33 @@ class UserLoss(BoundLoss):
     """
 
     def __init__(self, user: Any, n_nodes: int, d: int) -> None:
-        self.user, self.n_nodes, self.d = user, n_nodes, d
-        self.labelled = np.asarray(getattr(user, "labelled", np.ones(n_nodes, bool)))
+        self.user, self.n_nodes, self.d = user, n_nodes, check_count(d, "d", low=1)
+        labelled = self._shape(getattr(user, "labelled", np.ones(n_nodes)), (n_nodes,), "labelled")
+        self.labelled = labelled.astype(bool)
         self.smooth = hasattr(user, "grad")
-        probe = np.zeros((n_nodes, d))
-        self._shape(user.value(probe), (n_nodes,), "value")
+        self._probe()
+
+    def _probe(self) -> None:
+        """Try every method once, so that a mistake shows before the work."""
+        zero = np.zeros((self.n_nodes, self.d))
+        found = {"value": self.value(zero), "prox": self.prox(zero, np.ones(self.n_nodes))}
+        found["strong_convexity"] = self.strong_convexity()
+        found["curvature"] = self.curvature()
         if self.smooth:
-            self._shape(user.grad(probe), (n_nodes, d), "grad")
+            found["grad"] = self.grad(zero)
+        for name, values in found.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} of {type(self.user).__name__} must be finite at w = 0.")
+        if (found["curvature"] < 0).any() or (found["strong_convexity"] < 0).any():
+            raise ValueError(
+                f"curvature and strong_convexity of {type(self.user).__name__} must be >= 0."
+            )
 
     def _shape(self, out: Any, shape: tuple[int, ...], name: str) -> Array:
-        array = np.asarray(out, dtype=float)
+        try:
+            array = np.asarray(out, dtype=float)
+        except (TypeError, ValueError):
+            array = np.array(np.nan)
         if array.shape != shape:
             raise ValueError(
                 f"{name} of {type(self.user).__name__} must return shape {shape}; "
@@ -40,22 +57,22 @@ class UserLoss(BoundLoss):
         return array
 
     def value(self, w: Array) -> Array:
-        return self._shape(self.user.value(w), (self.n_nodes,), "value")
+        return self._shape(self.user.value(_locked(w)), (self.n_nodes,), "value")
 
     def grad(self, w: Array) -> Array:
         if not self.smooth:
             raise TypeError(f"{type(self.user).__name__} gives no grad.")
-        return self._shape(self.user.grad(w), w.shape, "grad")
+        return self._shape(self.user.grad(_locked(w)), w.shape, "grad")
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         if hasattr(self.user, "prox"):
-            return self._shape(self.user.prox(v, step), v.shape, "prox")
+            return self._shape(self.user.prox(_locked(v), _locked(step)), v.shape, "prox")
         return _prox_by_gradients(self, v, step, v if start is None else start)
 
     def hess(self, w: Array) -> Array | None:
         if not hasattr(self.user, "hess"):
             return None
-        return self._shape(self.user.hess(w), (*w.shape, self.d), "hess")
+        return self._shape(self.user.hess(_locked(w)), (*w.shape, self.d), "hess")
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         if not hasattr(self.user, "restrict"):
@@ -69,6 +86,13 @@ class UserLoss(BoundLoss):
     def curvature(self) -> Array:
         ask = getattr(self.user, "curvature", super().curvature)
         return self._shape(ask(), (self.n_nodes,), "curvature")
+
+
+def _locked(values: Array) -> Array:
+    """A read-only view: a user's method that writes into its argument fails at once."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _prox_by_gradients(loss: BoundLoss, v: Array, step: Array, z: Array) -> Array:
@@ -87,6 +111,8 @@ def _prox_by_gradients(loss: BoundLoss, v: Array, step: Array, z: Array) -> Arra
     for _ in range(_STEPS):
         move = -(inverse @ g[..., None])[..., 0]
         descent = (g * move).sum(axis=1)
+        if not np.isfinite(f + descent).all():
+            return np.full_like(v, np.nan)
         if np.all(np.abs(move).max(axis=1) <= _TOL * (1 + np.abs(z).max(axis=1))):
             break
         length = np.ones(n)
@@ -97,6 +123,8 @@ def _prox_by_gradients(loss: BoundLoss, v: Array, step: Array, z: Array) -> Arra
             if ok.all():
                 break
             length = np.where(ok, length, 0.5 * length)
+        if not ok.any():
+            break
         trial = np.where(ok[:, None], trial, z)
         after = slope(trial)
         s, y = trial - z, after - g

@@ -50,6 +50,9 @@ class BoundZero(BoundLoss):
     def minimise(self) -> Array:
         return np.zeros((self.n_nodes, self.d))
 
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
+        return np.zeros((0, self.d)), np.zeros((0, self.d))
+
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return BoundZero(len(nodes), self.d)
 
@@ -67,7 +70,7 @@ class ZeroDual(DualPoint):
         return np.zeros(self.shape)
 
     def size(self) -> Array:
-        return np.zeros(self.shape[0])
+        return np.zeros(self.shape)
 
     def metric(self) -> Array:
         return np.zeros((*self.shape, self.shape[1]))

@@ -104,6 +104,23 @@ class Penalty(ABC):
         """Second derivative of phi away from v = 0, shape (n_edges, d, d); only with `twice`."""
         raise TypeError(f"{type(self).__name__} gives no curvature.")
 
+    def probe(self, d: int) -> None:
+        """Try every method a solver needs, so that a mistake shows before the work."""
+        v, one = np.ones((2, d)), np.ones(2)
+        found = {
+            "value": (self.value(v), (2,)),
+            "prox": (self.prox(v, one), (2, d)),
+            "prox_conjugate": (self.prox_conjugate(v, one, one), (2, d)),
+            "domain_ratio": (self.domain_ratio(v, one), (2,)),
+            "conjugate": (self.conjugate(0 * v, one), (2,)),
+        }
+        for name, (values, shape) in found.items():
+            if np.shape(values) != shape or not np.isfinite(np.asarray(values, dtype=float)).all():
+                raise ValueError(
+                    f"{name} of {type(self).__name__} must return finite numbers of shape {shape} "
+                    f"for v of shape {v.shape}; got shape {np.shape(values)}."
+                )
+
     def check_dimension(self, d: int) -> None:
         """Raise when the penalty does not fit parameters of length d."""
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Lp(Penalty):
     is_norm = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.p, int | float) and self.p >= 1):
+        if not (isinstance(self.p, Real) and self.p >= 1):
             raise ValueError(f"p must be >= 1 for a norm; got {self.p!r}.")
 
     def value(self, v: Array) -> Array:

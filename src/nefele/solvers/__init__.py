@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nefele._checks import check_count, check_name, check_number
+import numpy as np
+
+from nefele._checks import Array, check_count, check_name, check_number
 from nefele.problem import Problem
 from nefele.result import Result
 from nefele.solvers.base import Callback, Solver, State, run
@@ -70,15 +72,23 @@ def solve(
         raise ValueError("tol=None runs exactly max_iter iterations; give max_iter.")
     if max_iter is not None:
         max_iter = check_count(max_iter, "max_iter", low=1)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be callable; got {callback!r}.")
     return run(
         problem,
         as_solver(solver, problem),
         tol=tol,
         max_iter=max_iter,
-        w0=None if w0 is None else problem.check_w(w0),
-        u0=None if u0 is None else problem.check_u(u0),
+        w0=None if w0 is None else _finite(problem.check_w(w0), "w0"),
+        u0=None if u0 is None else _finite(problem.check_u(u0), "u0"),
         callback=callback,
     )
+
+
+def _finite(values: Array, name: str) -> Array:
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite; got NaN or inf. Leave it out to start at zero.")
+    return values
 
 
 def as_solver(solver: Any, problem: Problem) -> Solver:

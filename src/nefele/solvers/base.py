@@ -6,6 +6,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,15 +81,18 @@ class _Best:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.objective, self.lower = np.inf, -np.inf
+        self.objective, self.lower, self.estimate = np.inf, -np.inf, -np.inf
+        self.latest = np.inf
         self.w: Array | None = None
         self.dual: Certificate | None = None
 
     def add(self, w: Array, found: Certificate) -> None:
-        if self.w is None or found.objective < self.objective:
+        self.latest = found.objective
+        if self.w is None or np.isnan(self.objective) or found.objective < self.objective:
             self.w, self.objective = w.copy(), found.objective
         if self.dual is None or found.lower > self.lower:
             self.dual, self.lower = found, found.lower
+        self.estimate = max(self.estimate, found.estimate, found.lower)
 
     @property
     def gap_abs(self) -> float:
@@ -97,6 +101,11 @@ class _Best:
     @property
     def gap(self) -> float:
         return relative_gap(self.problem, self.objective, self.gap_abs)
+
+    @property
+    def progress(self) -> float:
+        """The gap as far as it can be guessed, for the choice of steps."""
+        return relative_gap(self.problem, self.objective, max(self.objective - self.estimate, 0.0))
 
 
 def run(
@@ -125,9 +134,7 @@ def run(
     solver.check(problem)
     started = time.perf_counter()
     limit = solver.max_iter if max_iter is None else max_iter
-    n, d = problem.graph.n_nodes, problem.d
-    w0 = np.zeros((n, d)) if w0 is None else np.where(problem.undetermined[:, None], 0.0, w0)
-    u0 = np.zeros((problem.graph.n_edges, d)) if u0 is None else u0
+    w0, u0 = _start(problem, w0, u0)
     best = _Best(problem)
     history: list[Record] = []
     status, k = Status.MAX_ITER if tol is not None else Status.FINISHED, 0
@@ -138,9 +145,9 @@ def run(
         return history[-1]
 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        state = solver.init(problem, w0, u0)
+        state, stage, due, reported = State(w0, u0), 0, _FIRST_STAGES[0], 0
         try:
-            stage, due, reported = 0, _FIRST_STAGES[0], 0
+            state = solver.init(problem, w0, u0)
             while k < limit:
                 solver.step(problem, state)
                 k += 1
@@ -149,7 +156,7 @@ def run(
                 stage += 1
                 due = k + _stage_length(stage)
                 record = certified(exact=False)
-                if not np.isfinite(record.objective):
+                if not np.isfinite(best.latest):
                     status = Status.FAILED
                     break
                 if record.gap <= tol:
@@ -162,16 +169,44 @@ def run(
                 if callback is not None and callback(record) is True:
                     status = Status.STOPPED
                     break
-                solver.adapt(problem, state, record.gap)
+                solver.adapt(problem, state, best.progress)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if not history or history[-1].iteration < k:
+        except np.linalg.LinAlgError:
+            status = Status.FAILED
+        if k and status is not Status.FAILED and (not history or history[-1].iteration < k):
             record = certified(exact=tol is None)
             if status is Status.MAX_ITER and tol is not None and record.gap <= tol:
                 status = Status.OPTIMAL
+        if not np.isfinite(best.objective):
+            status = status if status is Status.INTERRUPTED else Status.FAILED
+            best.add(*_unsolved(problem, w0, u0))
+            history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
         if callback is not None and reported < k:
-            callback(history[-1])
+            with suppress(KeyboardInterrupt):
+                callback(history[-1])
     return _finish(problem, best, status, k, history, tol)
+
+
+def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array, Array]:
+    """Where to start: zero unless given, and zero wherever the data leave a choice."""
+    if not np.isfinite(problem.objective_at_zero):
+        raise ValueError(
+            f"The objective at w = 0 must be finite; got {problem.objective_at_zero}. "
+            "Rescale the labels, or mend the loss's value."
+        )
+    graph = problem.graph
+    w = np.zeros((graph.n_nodes, problem.d)) if w0 is None else w0
+    u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
+    free = problem.undetermined
+    w = np.where((free | (graph.degree == 0))[:, None], 0.0, w)
+    return w, np.where(free[graph.head, None], 0.0, u)
+
+
+def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:
+    """The start, or zero, with no lower bound: what is left when no iterate is usable."""
+    w = w0 if np.isfinite(problem.objective(w0)) else np.zeros_like(w0)
+    return w, Certificate(problem.objective(w), -np.inf, "dual", 0.0, np.zeros_like(u0))
 
 
 def _stage_length(stage: int) -> int:

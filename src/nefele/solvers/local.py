@@ -10,6 +10,9 @@ from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
 
+# Longest proximal step, in units of 1 / curvature: logarithmic for infima that are not attained.
+_MOST_REACH = 1e16
+
 
 @dataclass
 class Local(Solver):
@@ -31,13 +34,14 @@ class Local(Solver):
         return State(w0, np.zeros_like(u0))
 
     def step(self, problem: Problem, state: State) -> None:
-        if "done" in state.extra:  # another proximal step refines iterative minimisers
+        if "reach" in state.extra:  # longer proximal steps refine iterative minimisers
+            state.extra["reach"] = min(100 * state.extra["reach"], _MOST_REACH)
             curvature = problem.loss.curvature()
-            step = 1e8 / np.where(curvature > 0, curvature, 1.0)
+            step = state.extra["reach"] / np.where(curvature > 0, curvature, 1.0)
             state.w = problem.loss.prox(state.w, step, start=state.w)
         else:
             state.w = problem.loss.minimise()
-            state.extra["done"] = True
+            state.extra["reach"] = 1e8
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         return True

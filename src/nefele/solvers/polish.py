@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +39,18 @@ class Polished:
 
 
 def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
-    """The optimum of the problem reduced by the fusions that u proves, or None if too large."""
+    """The optimum of the problem reduced by the fusions that u proves, or None if too large.
+
+    Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
+    fusions: rounding errors in a difference cost much when lam is large.
+    """
     penalty, graph = problem.penalty, problem.graph
-    if not problem.coupled or not problem.loss.smooth or not penalty.twice:
+    if not problem.coupled:
         return None
     fused = penalty.fused(u, problem.scale)
+    if not problem.loss.smooth or not (penalty.twice or fused.all()):
+        w = _group_means(*_groups(problem, fused), w)
+        return Polished(w, u, problem.objective(w))
     for _ in range(_ROUNDS):
         groups, k = _groups(problem, fused)
         if not _affordable(problem, k):
@@ -57,7 +65,7 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
             break
         fused = merged
     diff = graph.diff(w)
-    flow = problem.scale[:, None] * penalty.gradient(diff)
+    flow = problem.scale[:, None] * _gradient(problem, diff)
     held = (diff == 0) if penalty.entrywise else (diff == 0).all(axis=1, keepdims=True)
     return Polished(w, np.where(held & penalty.is_norm, u, flow), problem.objective(w))
 
@@ -93,7 +101,7 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     """Newton direction of the reduced problem, as a change of w."""
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
-    slope = problem.loss.grad(w) + graph.div(scale[:, None] * penalty.gradient(diff))
+    slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(problem, diff))
     right = -np.bincount(groups.ravel(), slope.ravel(), k)
     rows, columns = _pairs(groups, groups)
     hess = problem.loss.hess(w)
@@ -101,8 +109,8 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
         return None
     parts = [(rows, columns, hess.ravel())]
     active = np.flatnonzero(np.abs(diff).max(axis=1) > 0)
-    bend = scale[active, None, None] * penalty.curvature(diff[active])
-    if bend.any():
+    if active.size:
+        bend = scale[active, None, None] * penalty.curvature(diff[active])
         ends = (groups[graph.head[active]], groups[graph.tail[active]])
         for a, first in enumerate(ends):
             for b, second in enumerate(ends):
@@ -113,36 +121,56 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     return None if step is None else step[groups]
 
 
+def _gradient(problem: Problem, diff: Array) -> Array:
+    """The penalty's gradient; zero if it has none, for then all differences are zero."""
+    penalty = problem.penalty
+    return penalty.gradient(diff) if penalty.twice else np.zeros_like(diff)
+
+
 def _pairs(first: Index, second: Index) -> tuple[Index, Index]:
     d = first.shape[1]
     return np.repeat(first, d, axis=1).ravel(), np.tile(second, (1, d)).ravel()
 
 
 def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
-    """Solve the reduced system, slightly regularised so that singular ones have a solution."""
+    """Solve the reduced system, slightly regularised so that singular ones have a solution.
+
+    Scaled to a unit diagonal first, so that features of very different sizes do no harm.
+    """
+    on = rows == columns
+    diagonal = np.bincount(rows[on], values[on], k)
+    root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, right = values / root[rows] / root[columns], right / root
     try:
         if k <= _DENSE:
             matrix = np.bincount(rows * k + columns, values, k * k).reshape(k, k)
-            size = np.abs(np.diag(matrix)).max()
-            matrix[np.diag_indices(k)] += 1e-13 * size
-            step = linalg.solve(matrix, right, assume_a="pos")
+            step = _solve_psd(matrix + 1e-13 * np.eye(k), right)
         else:
             matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
-            size = np.abs(matrix.diagonal()).max()
-            step = splu(matrix + 1e-13 * size * sparse.eye_array(k, format="csc")).solve(right)
-    except (np.linalg.LinAlgError, RuntimeError):
+            step = splu(matrix + 1e-13 * sparse.eye_array(k, format="csc")).solve(right)
+    except (np.linalg.LinAlgError, RuntimeError, ValueError):  # singular, or overflowed
         return None
+    step = step / root
     return step if np.isfinite(step).all() else None
+
+
+def _solve_psd(matrix: NDArray[Any], right: Array) -> Array:
+    """By Cholesky, or by least squares when rounding errors make the matrix indefinite."""
+    try:
+        return np.asarray(linalg.solve(matrix, right, assume_a="pos"), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-13)[0], dtype=float)
 
 
 def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
     """Exact line search on [0, 1] by the sign of the slope; returns the point and the decrease."""
-    graph, scale, penalty = problem.graph, problem.scale, problem.penalty
+    graph, scale = problem.graph, problem.scale
     diff, change = graph.diff(w), graph.diff(move)
 
     def slope(t: float) -> float:
         inner = (problem.loss.grad(w + t * move) * move).sum()
-        return float(inner + scale @ (penalty.gradient(diff + t * change) * change).sum(axis=1))
+        along = _gradient(problem, diff + t * change) * change
+        return float(inner + scale @ along.sum(axis=1))
 
     start = slope(0.0)
     high = _first_rise(slope, start)
@@ -158,7 +186,7 @@ def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
     if not problem.penalty.is_norm:
         return np.zeros((problem.graph.n_edges, problem.d), dtype=bool)
     diff = np.abs(problem.graph.diff(w))
-    small = diff <= _NEGLIGIBLE * float(np.ptp(w, axis=0).max())
+    small = diff <= _NEGLIGIBLE * np.ptp(w, axis=0)
     if problem.penalty.entrywise:
         return small
     return np.repeat(small.all(axis=1, keepdims=True), problem.d, axis=1)

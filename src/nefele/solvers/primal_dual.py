@@ -17,6 +17,7 @@ from nefele.solvers.polish import polish
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
 _FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
 _GAMMA_LIMITS = (1e-4, 1e2)
+_LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the local minimiser
 _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 
@@ -80,6 +81,9 @@ class PrimalDual(Solver):
             state.extra.update(gamma=1.0, flow=np.ones(problem.graph.n_edges))
         if self.compiled and Fused.fits(problem):
             state.extra["fused"] = Fused(problem, state.w, state.u, state.extra["flow"])
+        curvature = problem.loss.curvature()
+        with np.errstate(divide="ignore"):
+            state.extra["longest"] = np.where(curvature > 0, _LONGEST / curvature, np.inf)
         self._set_steps(problem, state)
         return state
 
@@ -91,7 +95,8 @@ class PrimalDual(Solver):
         graph, gamma, size = problem.graph, state.extra["gamma"], state.extra["flow"]
         through = np.bincount(graph.head, size, graph.n_nodes)
         through += np.bincount(graph.tail, size, graph.n_nodes)
-        tau, sigma = gamma / np.where(through > 0, through, 1.0), size / (2 * gamma)
+        tau = np.minimum(gamma / np.where(through > 0, through, 1.0), state.extra["longest"])
+        sigma = size / (2 * gamma)
         state.extra.update(tau=tau, sigma=sigma)
         if "fused" in state.extra:
             state.extra["fused"].set_steps(gamma, tau)
@@ -124,7 +129,9 @@ class PrimalDual(Solver):
         firm = problem.certificate(better.w, better.u, firm=True)
         if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
             return better.w, firm
-        return better.w, max(firm, problem.certificate(better.w, u), key=lambda c: c.lower)
+        return better.w, max(
+            firm, problem.certificate(better.w, u), key=lambda c: (c.lower, c.estimate)
+        )
 
     def _iterate(self, state: State, exact: bool) -> tuple[Array, Array]:
         fused = state.extra.get("fused")

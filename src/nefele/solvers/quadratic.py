@@ -11,7 +11,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
-from nefele.correction import block_inverse
+from nefele.correction import BlockLaplacian, Blocks, block_inverse
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -47,36 +47,33 @@ class QuadraticCG(Solver):
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
         state = State(w0.copy(), u0)
-        residual = _quadratic(problem).b - self._apply(problem, w0)
-        blocks = block_inverse(_quadratic(problem).H, problem.graph, self._stiffness(problem))
-        z = _times(blocks, residual)
-        state.extra.update(r=residual, z=z, p=z.copy(), rz=float((residual * z).sum()), P=blocks)
+        loss, graph, scale = _quadratic(problem), problem.graph, problem.scale[:, None]
+        system = BlockLaplacian(graph, scale, loss.H, problem.penalty)
+        residual = loss.b - system(w0)
+        blocks = Blocks(block_inverse(loss.H, graph, scale * self._diagonal(problem)))
+        z = blocks(residual)
+        state.extra.update(
+            A=system, P=blocks, r=residual, p=z.copy(), rz=float(np.vdot(residual, z))
+        )
         return state
 
-    def _stiffness(self, problem: Problem) -> Array:
-        """Diagonal of each edge's block, for the preconditioner, shape (n_edges, d)."""
-        diagonal = problem.penalty.curvature(np.zeros((1, problem.d)))[0].diagonal()
-        return problem.scale[:, None] * diagonal
-
-    def _apply(self, problem: Problem, x: Array) -> Array:
-        graph = problem.graph
-        flow = problem.scale[:, None] * problem.penalty.gradient(graph.diff(x))
-        return _times(_quadratic(problem).H, x) + graph.div(flow)
+    def _diagonal(self, problem: Problem) -> Array:
+        """Diagonal of the penalty's matrix, for the preconditioner, shape (d,)."""
+        return problem.penalty.curvature(np.zeros((1, problem.d)))[0].diagonal()
 
     def step(self, problem: Problem, state: State) -> None:
-        extra = state.extra
-        p = extra["p"]
-        Ap = self._apply(problem, p)
-        bend = float((p * Ap).sum())
+        extra, p = state.extra, state.extra["p"]
+        Ap = extra["A"](p)
+        bend = float(np.vdot(p, Ap))
         if not bend > 0:
             return
         alpha = extra["rz"] / bend
-        state.w = state.w + alpha * p
-        extra["r"] = extra["r"] - alpha * Ap
-        z = _times(extra["P"], extra["r"])
-        rz = float((extra["r"] * z).sum())
-        extra["p"] = z + (rz / extra["rz"] if extra["rz"] > 0 else 0.0) * p
-        extra["rz"] = rz
+        state.w += alpha * p
+        extra["r"] -= alpha * Ap
+        z = extra["P"](extra["r"])
+        before, extra["rz"] = extra["rz"], float(np.vdot(extra["r"], z))
+        p *= extra["rz"] / before if before > 0 else 0.0
+        p += z
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """r^T P r / 2 estimates the error of the objective."""
@@ -95,10 +92,6 @@ class QuadraticCG(Solver):
         diff = problem.graph.diff(state.w)
         flow = problem.scale[:, None] * problem.penalty.gradient(diff)
         return state.w, problem.certificate(state.w, flow)
-
-
-def _times(blocks: Array, x: Array) -> Array:
-    return (blocks @ x[..., None])[..., 0]
 
 
 def _quadratic(problem: Problem) -> BoundSquared:

@@ -1,0 +1,96 @@
+"""Quadratic losses given by their coefficients: what summed squared losses become."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.losses.base import BoundLoss, DualPoint
+
+
+class BoundQuadratic(BoundLoss):
+    """L_i(w) = 1/2 w^T H_i w - b_i^T w + c_i with H_i psd and b_i in its range.
+
+    Parameters
+    ----------
+    H : array of shape (n_nodes, d, d)
+    b : array of shape (n_nodes, d)
+    c : array of shape (n_nodes,)
+    """
+
+    def __init__(self, H: Array, b: Array, c: Array) -> None:
+        self.H, self.b, self.c = H, b, c
+        self.n_nodes, self.d = b.shape
+        self.labelled = np.einsum("ijj->i", H) > 0
+        values, vectors = np.linalg.eigh(H)
+        self._values = np.where(values > 1e-14 * self.d * values[:, -1:], values, 0.0)
+        self._vectors = vectors
+
+    def value(self, w: Array) -> Array:
+        return ((0.5 * (self.H @ w[..., None])[..., 0] - self.b) * w).sum(axis=1) + self.c
+
+    def grad(self, w: Array) -> Array:
+        return (self.H @ w[..., None])[..., 0] - self.b
+
+    def hess(self, w: Array) -> Array:
+        return self.H
+
+    def strong_convexity(self) -> Array:
+        return self._values[:, 0]
+
+    def curvature(self) -> Array:
+        return np.einsum("ijj->i", self.H) / self.d
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        A, c = self.affine_prox(step)
+        return (A @ v[..., None])[..., 0] + c
+
+    def affine_prox(self, step: Array) -> tuple[Array, Array]:
+        """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
+        shrunk = self._vectors / (1 + step[:, None] * self._values)[:, None, :]
+        A = shrunk @ np.swapaxes(self._vectors, 1, 2)
+        return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
+
+    def minimise(self) -> Array:
+        along = (self.b[:, None, :] @ self._vectors)[:, 0, :]
+        inverse = np.divide(1.0, self._values, out=np.zeros_like(along), where=self._values > 0)
+        return (self._vectors @ (along * inverse)[..., None])[..., 0]
+
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        return BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])
+
+    def dual_point(self, w: Array, target: Array) -> DualPoint:
+        return QuadraticDual(self, w)
+
+
+class QuadraticDual(DualPoint):
+    """s_i = H_i p_i - b_i at a point p: L_i*(s_i) = 1/2 p_i^T H_i p_i - c_i for p in H's range."""
+
+    def __init__(self, loss: BoundQuadratic, w: Array) -> None:
+        self.loss, self.point = loss, w.copy()
+
+    def flow(self) -> Array:
+        return self.loss.grad(self.point)
+
+    def size(self) -> Array:
+        terms = np.abs(self.loss.H) @ np.abs(self.point)[..., None]
+        return terms[..., 0] + np.abs(self.loss.b)
+
+    def metric(self) -> Array:
+        return self.loss.H
+
+    def move(self, x: Array, target: Array) -> None:
+        self.point -= x
+
+    def settle(self, x: Array) -> None:
+        self.point = self.point - x
+
+    def domain_ratio(self) -> Array:
+        return np.zeros(self.loss.n_nodes)
+
+    def conjugate(self, theta: Array) -> Array:
+        """L*(theta s) = 1/2 q^T H q - c with H q = theta H p + (1 - theta) b."""
+        offset = self.loss.minimise()  # H offset = b
+        q = theta[:, None] * self.point + (1 - theta)[:, None] * offset
+        return 0.5 * (q * (self.loss.H @ q[..., None])[..., 0]).sum(axis=1) - self.loss.c
