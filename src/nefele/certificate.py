@@ -28,7 +28,8 @@ from nefele.losses.base import DualPoint
 if TYPE_CHECKING:
     from nefele.problem import Problem
 
-_ROUNDS, _FIRM_ROUNDS = 2, 6
+_ROUNDS = 15
+_OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
 _ROUGH = 1e-2  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
 _FINE = (1e-7, 1e-12)  # accuracies of the last one, until the leak is negligible
@@ -93,12 +94,11 @@ def certify(problem: Problem, w: Array, u: Array, *, firm: bool = False) -> Cert
         return _radius_bound(problem, w, u, objective)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     system = FlowOnly(problem, w) if only_flow else LossAndFlow(problem, w)
-    for _ in range(_FIRM_ROUNDS if only_flow else _ROUNDS):
+    for _ in range(_ROUNDS if problem.coupled else 0):
         x, du = system.solve(dual, u, _ROUGH)
-        inside = _into_domain(problem, u - du)
-        if np.array_equal(inside, u - du):
+        if problem.penalty.domain_ratio(u - du, problem.scale).max() <= 1 + _OUTSIDE:
             break
-        u = inside
+        u = _into_domain(problem, u - du)
         dual.move(x, -problem.graph.div(u))
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _FINE:
