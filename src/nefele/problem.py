@@ -111,9 +111,10 @@ class Problem:
     def objective(self, w: Any) -> float:
         """Value of (NFL 16) at w, shape (n_nodes, d)."""
         w = self.check_w(w)
-        total = self.loss.value(w).sum()
-        if self.coupled:
-            total += self.scale @ self.penalty.value(self.graph.diff(w))
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = self.loss.value(w).sum()
+            if self.coupled:
+                total += self.scale @ self.penalty.value(self.graph.diff(w))
         return float(total)
 
     def certificate(self, w: Any, u: Any, *, firm: bool = False) -> Certificate:

@@ -37,7 +37,9 @@ MAKERS = [fat, single_rows, constant_column, repeated_column, zero_column]
 def test_local_fits_are_of_least_norm(make):
     rows = make(4)
     result = solve(Problem(path(4), LocalData.from_list(rows), lam=0.0))
-    fits = [np.linalg.lstsq(np.asarray(X, float), np.asarray(y, float), rcond=None)[0] for X, y in rows]
+    fits = [
+        np.linalg.lstsq(np.asarray(X, float), np.asarray(y, float), rcond=None)[0] for X, y in rows
+    ]
     assert result.converged
     np.testing.assert_allclose(result.w, fits, atol=1e-9)
 

@@ -48,13 +48,17 @@ def test_an_isolated_separable_node_among_others():
 
 
 def test_one_separable_node_of_a_component_is_not_flagged():
-    problem = Problem(path(3), LocalData.from_list([CLASSES, MIXED, MIXED]), loss="logistic", lam=0.1)
+    problem = Problem(
+        path(3), LocalData.from_list([CLASSES, MIXED, MIXED]), loss="logistic", lam=0.1
+    )
     result = solve(problem)
     assert result.converged and not result.unbounded.any()
 
 
 def test_without_coupling_only_the_separable_node_is_flagged():
-    problem = Problem(path(3), LocalData.from_list([CLASSES, MIXED, MIXED]), loss="logistic", lam=0.0)
+    problem = Problem(
+        path(3), LocalData.from_list([CLASSES, MIXED, MIXED]), loss="logistic", lam=0.0
+    )
     result = solve_warned(problem, 1)
     assert result.converged and result.unbounded.tolist() == [True, False, False]
 

@@ -92,6 +92,10 @@ class BoundLoss(ABC):
         """The losses of some nodes only, given by position: what a single site holds."""
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
 
+    def forget(self) -> None:
+        """Drop first guesses that earlier calls left, so that equal solves give equal bits."""
+        return None
+
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Directions t of these nodes' common parameters that cost nothing, however far one goes.
 

@@ -57,6 +57,10 @@ class BoundMixed(BoundLoss):
     def minimise(self) -> Array:
         return self._gather(lambda part, _: part.minimise())
 
+    def forget(self) -> None:
+        for _, part in self.parts:
+            part.forget()
+
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
         found = [part.escape_nodes(nodes[members]) for members, part in self.parts]
         return np.concatenate([f for f, _ in found]), np.concatenate([p for _, p in found])

@@ -100,7 +100,10 @@ class BoundPiecewise(BoundPointwise):
         super().__init__(loss, data)
         self.smooth = False
         self.low, self.high = loss.box(data.y)
-        self._warm = np.zeros(data.n_rows)
+        self.forget()
+
+    def forget(self) -> None:
+        self._warm = np.zeros(self.data.n_rows)
 
     def curvature(self) -> Array:
         """Slopes change by about one over the spread of the labels."""

@@ -132,6 +132,7 @@ def run(
     3
     """
     solver.check(problem)
+    problem.loss.forget()
     started = time.perf_counter()
     limit = solver.max_iter if max_iter is None else max_iter
     w0, u0 = _start(problem, w0, u0)

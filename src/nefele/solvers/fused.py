@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from nefele._checks import Array
 from nefele.graph import Graph
+from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Huber, L1Norm, L2Norm, SquaredL2
 from nefele.problem import Problem
@@ -89,7 +90,7 @@ class Fused:
     def __init__(self, problem: Problem, w: Array, u: Array, flow: Array) -> None:
         from nefele._kernels import primal_dual as kernels
 
-        assert isinstance(problem.loss, BoundSquared)
+        assert isinstance(problem.loss, BoundSquared | BoundQuadratic)
         self.problem, self.loss, self.kernels = problem, problem.loss, kernels
         self.layout = Layout(problem.graph)
         self.kind = getattr(kernels, _KINDS[type(problem.penalty)])
@@ -105,7 +106,7 @@ class Fused:
         """Whether loss and penalty have compiled steps and the problem is worth it."""
         loss = problem.loss
         return (
-            isinstance(loss, BoundSquared)
+            isinstance(loss, BoundSquared | BoundQuadratic)
             and loss.smooth
             and type(problem.penalty) in _KINDS
             and problem.graph.n_edges * problem.d >= _LEAST_WORK
@@ -145,8 +146,13 @@ class Fused:
             self.delta,
         )
 
-    def unrelaxed(self) -> tuple[Array, Array]:
-        """The next plain iterate, in graph order: its flow is inside the balls."""
+    def unrelaxed(self, last: float | None = None) -> tuple[Array, Array]:
+        """The next plain iterate, in graph order: its flow is inside the balls.
+
+        With `last`, the relaxation used so far, w is instead that of the iteration just done:
+        w = w- + last (w+ - w-) and wbar = 2 w+ - w- give w+.
+        """
+        done = None if last is None else (self.w + (1 - last) * self.wbar) / (2 - last)
         w, u, q = self.w.copy(), self.u.copy(), self.q.copy()
         self._iterate(w, u, q, 1.0)
-        return self.layout.nodes_out(w), self.layout.flow_out(u)
+        return self.layout.nodes_out(w if done is None else done), self.layout.flow_out(u)

@@ -31,11 +31,12 @@ _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is
 
 @dataclass(frozen=True)
 class Polished:
-    """A better point: its parameters, a matching flow and its objective."""
+    """A better point, a matching flow, its objective; `exact`: a reduced problem's optimum."""
 
     w: Array
     u: Array
     objective: float
+    exact: bool = True
 
 
 def polish(problem: Problem, w: Array, u: Array) -> Polished | None:

@@ -12,7 +12,8 @@ from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.fused import Fused
-from nefele.solvers.polish import polish
+from nefele.solvers.polish import Polished, polish
+from nefele.solvers.quotient import reduced_solve
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
 _FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
@@ -121,25 +122,30 @@ class PrimalDual(Solver):
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """Certify the unrelaxed iterate, whose flow is inside the balls, or its polished form."""
-        w, u = self._iterate(state, exact)
-        better = None if exact or not self.polish else polish(problem, w, u)
+        w, u = self.iterate(state, exact)
+        better = None if exact or not self.polish else self._improve(problem, w, u)
         if better is None or better.objective > problem.objective(w):
             return w, problem.certificate(w, u)
         self._set_w(state, better.w)
-        firm = problem.certificate(better.w, better.u, firm=True)
-        if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
-            return better.w, firm
-        return better.w, max(
-            firm, problem.certificate(better.w, u), key=lambda c: (c.lower, c.estimate)
-        )
+        if better.exact:
+            firm = problem.certificate(better.w, better.u, firm=True)
+            if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
+                return better.w, firm
+        plain = problem.certificate(better.w, u)
+        if better.exact:
+            plain = max(firm, plain, key=lambda c: (c.lower, c.estimate))
+        return better.w, plain
 
-    def _iterate(self, state: State, exact: bool) -> tuple[Array, Array]:
+    def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
+        exact = polish(problem, w, u)
+        return reduced_solve(problem, PrimalDual(polish=False), w, u) if exact is None else exact
+
+    def iterate(self, state: State, exact: bool = False) -> tuple[Array, Array]:
+        """The last unrelaxed iterate: its flow is inside the balls."""
         fused = state.extra.get("fused")
         if fused is None:
             return state.extra["w1"], state.extra["u1"]
-        if exact and self.relax == 1.0:
-            return fused.layout.nodes_out(fused.w), fused.layout.flow_out(fused.u)
-        return fused.unrelaxed()
+        return fused.unrelaxed(self.relax if exact else None)
 
     def _set_w(self, state: State, w: Array) -> None:
         state.w = w

@@ -49,7 +49,11 @@ class QuadraticCG(Solver):
         state = State(w0.copy(), u0)
         loss, graph, scale = _quadratic(problem), problem.graph, problem.scale[:, None]
         system = BlockLaplacian(graph, scale, loss.H, problem.penalty)
-        residual = loss.b - system(w0)
+        alone = graph.degree == 0
+        if alone.any():
+            state.w[alone] = loss.minimise()[alone]
+        residual = loss.b - system(state.w)
+        residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         blocks = Blocks(block_inverse(loss.H, graph, scale * self._diagonal(problem)))
         z = blocks(residual)
         state.extra.update(

@@ -1,0 +1,78 @@
+"""Reduced solves on large graphs: one node per fused group, a few iterations, and back.
+
+The quotient problem has the summed quadratic losses of each group and the summed weights between
+groups. It is a problem of the same kind, much smaller, and moves whole groups at once: that is
+where the plain iteration is slow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from nefele._checks import Array
+from nefele.graph import Graph
+from nefele.losses.quadratic import BoundQuadratic
+from nefele.losses.squared import BoundSquared
+from nefele.problem import Problem
+from nefele.solvers.polish import Polished, polish
+
+if TYPE_CHECKING:
+    from nefele.solvers.primal_dual import PrimalDual
+
+_ITERATIONS = 150
+
+
+def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> Polished | None:
+    """A point with the groups that u holds together moved as wholes; None if there are too many."""
+    loss = problem.loss
+    if not (problem.coupled and problem.penalty.is_norm):
+        return None
+    if not isinstance(loss, BoundSquared | BoundQuadratic) or not loss.smooth:
+        return None
+    labels, k = _groups(problem, u)
+    if k > problem.graph.n_nodes / 2:
+        return None
+    small = _quotient(problem, loss, labels, k)
+    start = _gather(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
+    state = solver.init(small, start, np.zeros((small.graph.n_edges, problem.d)))
+    for _ in range(_ITERATIONS):
+        solver.step(small, state)
+    found, flow = solver.iterate(state)
+    better = polish(small, found, flow)
+    w = (found if better is None else better.w)[labels]
+    return Polished(w, u, problem.objective(w), exact=False)
+
+
+def _groups(problem: Problem, u: Array) -> tuple[NDArray[np.int64], int]:
+    """Labels of the nodes that are fused as wholes, and their number."""
+    graph = problem.graph
+    on = problem.penalty.fused(u, problem.scale).all(axis=1)
+    shape = (graph.n_nodes, graph.n_nodes)
+    links = sparse.coo_array((np.ones(on.sum()), (graph.head[on], graph.tail[on])), shape=shape)
+    k, labels = connected_components(links, directed=False)
+    return labels.astype(np.int64), int(k)
+
+
+def _gather(labels: NDArray[np.int64], k: int) -> sparse.csr_array:
+    """Sums over groups as a matrix of shape (k, n_nodes)."""
+    n = len(labels)
+    return sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(k, n))
+
+
+def _quotient(
+    problem: Problem, loss: BoundSquared | BoundQuadratic, labels: NDArray[np.int64], k: int
+) -> Problem:
+    graph, d = problem.graph, problem.d
+    gather = _gather(labels, k)
+    H = (gather @ loss.H.reshape(-1, d * d)).reshape(k, d, d)
+    c = gather @ loss.value(np.zeros((graph.n_nodes, d)))
+    head, tail = labels[graph.head], labels[graph.tail]
+    across = head != tail
+    small = Graph(np.arange(k), head[across], tail[across], graph.weight[across], merge="sum")
+    bound = BoundQuadratic(H, gather @ loss.b, c)
+    return Problem(small, None, loss=bound, penalty=problem.penalty, lam=problem.lam)
