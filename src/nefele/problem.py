@@ -125,9 +125,12 @@ class Problem:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return certify(self, self.check_w(w), self.check_u(u), firm=firm)
 
-    def unbounded(self, w: Array) -> NDArray[np.bool_]:
-        """Nodes of components over which the loss has no minimiser, shape (n_nodes,)."""
-        return self.loss.unbounded(self.parts)[self.parts]
+    def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
+        """Nodes of components over which the loss has no minimiser, shape (n_nodes,).
+
+        A nearly optimal w saves time: components that are curved there need no closer look.
+        """
+        return self.loss.unbounded(self.parts, w)[self.parts]
 
     def gap(self, w: Any, u: Any) -> float:
         """Certified upper bound on objective(w) - optimum."""

@@ -45,7 +45,7 @@ def attained(seed, loss, penalty, wide):
     while True:
         parts = random_parts(seed, loss, d=d, wide=wide)
         problem = Problem(*parts[:2], loss=loss, penalty=penalty, lam=parts[2])
-        if not problem.unbounded(np.zeros((problem.graph.n_nodes, problem.d))).any():
+        if not problem.unbounded().any():
             return problem, parts
         seed += 1000
 
@@ -107,7 +107,7 @@ def test_the_sweep_has_what_makes_problems_hard():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wide", [False, True], ids=["", "wide"])
-@pytest.mark.parametrize("seed", range(4, 30))
+@pytest.mark.parametrize("seed", range(4, 10))
 @pytest.mark.parametrize("penalty", PENALTIES, ids=name)
 @pytest.mark.parametrize("loss", [Squared(), *LOSSES], ids=name)
 def test_every_loss_with_every_penalty(seed, loss, penalty, wide):

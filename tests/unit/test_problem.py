@@ -151,11 +151,11 @@ def test_unbounded_nodes_are_those_of_separable_components():
     data = LocalData.from_list(parts)
     zero = np.zeros((4, 1))
     problem = Problem(graph, data, loss="logistic", lam=1.0)
-    assert problem.unbounded(zero).tolist() == [True, True, False, False]
+    assert problem.unbounded().tolist() == [True, True, False, False]
     alone = Problem(graph, data, loss="logistic", lam=0.0)
-    assert alone.unbounded(zero).tolist() == [True, False, True, True]
+    assert alone.unbounded().tolist() == [True, False, True, True]
     ridge = Problem(graph, data, loss=Logistic(l2=0.1), lam=1.0)
-    assert not ridge.unbounded(zero).any()
+    assert not ridge.unbounded().any()
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "squared_l2", "huber"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.data import LocalData
 
+_FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
 
@@ -104,17 +105,33 @@ class BoundLoss(ABC):
         """
         return np.zeros((0, self.d)), np.eye(self.d)[: self.d * int(self.labelled[nodes].any())]
 
-    def unbounded(self, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def unbounded(self, groups: NDArray[np.int64], w: Array | None = None) -> NDArray[np.bool_]:
         """Groups of nodes whose summed loss, with equal parameters, has no minimiser.
 
         `groups` labels each node, shape (n_nodes,); returns shape (n_groups,). A linear programme
-        per group (Albert and Anderson 1984, for the logistic loss).
+        (Albert and Anderson 1984, for the logistic loss) for each group, or, given a nearly
+        optimal w, for those whose curvature has nearly vanished there.
         """
         out = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
         if len(self.escape_nodes(self.labelled)[0]):
-            for group in np.unique(groups[self.labelled]):
+            for group in np.flatnonzero(self._flat(groups, w)):
                 out[group] = _runs_away(*self.escape_nodes(groups == group))
         return out
+
+    def _flat(self, groups: NDArray[np.int64], w: Array | None) -> NDArray[np.bool_]:
+        """Groups with data whose least curvature at w is far below the one at zero."""
+        known = np.zeros(int(groups.max()) + 1, dtype=bool)
+        known[groups[self.labelled]] = True
+        now = None if w is None else self.hess(w)
+        then = self.hess(np.zeros((self.n_nodes, self.d)))
+        if now is None or then is None:
+            return known
+        least = []
+        for blocks in (now, then):
+            total = np.zeros((len(known), self.d, self.d))
+            np.add.at(total, groups, blocks)
+            least.append(np.linalg.eigvalsh(np.nan_to_num(total))[:, 0])
+        return known & ~(least[0] > _FLAT * np.maximum(least[1], 0.0))
 
 
 class DualPoint(ABC):
