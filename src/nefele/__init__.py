@@ -8,6 +8,7 @@ from nefele.certificate import Certificate
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.graphs import as_graph
+from nefele.path import PathResult, lam_max, path
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
 from nefele.solvers import solve
@@ -20,6 +21,7 @@ __all__ = [
     "DataWarning",
     "Graph",
     "LocalData",
+    "PathResult",
     "Problem",
     "Record",
     "Result",
@@ -27,7 +29,9 @@ __all__ = [
     "as_graph",
     "datasets",
     "graphs",
+    "lam_max",
     "losses",
+    "path",
     "penalties",
     "solve",
     "solvers",

@@ -192,14 +192,21 @@ def _laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     x = np.zeros_like(right)
     if not keep.any():
         return x
-    D_t = graph.incidence_t[keep]
+    place = np.cumsum(keep) - 1
+    inner = keep[graph.head] & keep[graph.tail]
+    head, tail = place[graph.head[inner]], place[graph.tail[inner]]
+    k = int(keep.sum())
+    rows = np.concatenate([np.arange(k), head, tail])
+    columns = np.concatenate([np.arange(k), tail, head])
+    diagonal = _ends(graph, give)[keep]
     for j, weights in enumerate(give.T):
-        columns = slice(None) if give.shape[1] == 1 else j
+        values = np.concatenate([diagonal[:, j], -weights[inner], -weights[inner]])
         try:
-            factor = splu((D_t @ sparse.diags_array(weights) @ D_t.T).tocsc())
+            factor = splu(sparse.csc_array((values, (rows, columns)), shape=(k, k)))
         except RuntimeError:  # singular to working accuracy: no correction
             continue
-        x[keep, columns] = factor.solve(right[keep, columns])
+        part = slice(None) if give.shape[1] == 1 else j
+        x[keep, part] = factor.solve(right[keep, part])
     return x
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -76,6 +77,23 @@ class Problem:
             f"Problem(n_nodes={self.graph.n_nodes}, n_edges={self.graph.n_edges}, d={self.d}, "
             f"penalty={self.penalty!r}, lam={self.lam:g})"
         )
+
+    def with_lam(self, lam: float) -> Problem:
+        """The same problem with another lam; the loss and what it has computed are shared.
+
+        Examples
+        --------
+        >>> from nefele import Graph, LocalData, Problem
+        >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+        >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+        >>> problem.with_lam(2.0).lam, problem.with_lam(2.0).loss is problem.loss
+        (2.0, True)
+        """
+        other = copy.copy(self)
+        for name in ("scale", "coupled", "parts", "undetermined"):  # those that depend on lam
+            other.__dict__.pop(name, None)
+        other.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
+        return other
 
     @property
     def d(self) -> int:

@@ -10,18 +10,39 @@ import numpy as np
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.problem import Problem
 from nefele.result import Result
+from nefele.solvers.admm import ADMM
 from nefele.solvers.base import Callback, Solver, State, run
+from nefele.solvers.fedrelax import FedRelax
 from nefele.solvers.local import Local
+from nefele.solvers.pd_gradient import PrimalDualGradient
 from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.quadratic import QuadraticCG
+from nefele.solvers.spdhg import StochasticPrimalDual
 
-__all__ = ["Local", "PrimalDual", "QuadraticCG", "Solver", "State", "as_solver", "run", "solve"]
+__all__ = [
+    "ADMM",
+    "FedRelax",
+    "Local",
+    "PrimalDual",
+    "PrimalDualGradient",
+    "QuadraticCG",
+    "Solver",
+    "State",
+    "StochasticPrimalDual",
+    "as_solver",
+    "run",
+    "solve",
+]
 
 _BY_NAME: dict[str, Callable[[], Solver]] = {
+    "admm": ADMM,
     "algorithm1": PrimalDual.as_printed,
+    "fedrelax": FedRelax,
     "local": Local,
+    "pd_gradient": PrimalDualGradient,
     "primal_dual": PrimalDual,
     "quadratic_cg": QuadraticCG,
+    "spdhg": StochasticPrimalDual,
 }
 
 
@@ -41,7 +62,8 @@ def solve(
     ----------
     problem : Problem
     solver : str or Solver
-        "auto", a name ("primal_dual", "algorithm1", "quadratic_cg", "local") or a Solver object.
+        "auto", a name ("primal_dual", "algorithm1", "admm", "pd_gradient", "spdhg", "fedrelax",
+        "quadratic_cg", "local") or a Solver object.
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int, optional

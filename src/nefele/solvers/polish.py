@@ -26,6 +26,7 @@ _DENSE = 1000  # most unknowns of a dense Newton system
 _MOST_UNKNOWNS = 3000  # of a sparse one, and its
 _MOST_ENTRIES = 300_000
 _ROUNDS = 30
+_LEVEL = 1e-3  # slope, relative to the first, at which a line search may stop
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
 
@@ -65,10 +66,18 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
         if progress <= 1e-14 * abs(problem.objective_at_zero) and np.array_equal(merged, fused):
             break
         fused = merged
-    diff = graph.diff(w)
+    return Polished(w, matching_flow(problem, w, u), problem.objective(w))
+
+
+def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
+    """The flow that w fixes where it has differences, u where it is fused."""
+    diff = problem.graph.diff(w)
     flow = problem.scale[:, None] * _gradient(problem, diff)
-    held = (diff == 0) if penalty.entrywise else (diff == 0).all(axis=1, keepdims=True)
-    return Polished(w, np.where(held & penalty.is_norm, u, flow), problem.objective(w))
+    if not problem.penalty.is_norm:
+        return flow
+    entrywise = problem.penalty.entrywise
+    held = (diff == 0) if entrywise else (diff == 0).all(axis=1, keepdims=True)
+    return np.where(held, u, flow)
 
 
 def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
@@ -200,7 +209,7 @@ def _first_rise(slope: Callable[[float], float], start: float) -> float:
     low, high, below, above = 0.0, 1.0, start, slope(1.0)
     side = 0
     for _ in range(60):
-        if above <= 1e-10 * abs(start) or high - low <= 1e-12 * high:
+        if above <= _LEVEL * abs(start) or high - low <= 1e-12 * high:
             break
         middle = low - below * (high - low) / (above - below)
         middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))

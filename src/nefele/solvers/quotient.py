@@ -19,7 +19,7 @@ from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
 from nefele.problem import Problem
-from nefele.solvers.polish import Polished, polish
+from nefele.solvers.polish import Polished, matching_flow, polish
 
 if TYPE_CHECKING:
     from nefele.solvers.primal_dual import PrimalDual
@@ -44,8 +44,12 @@ def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> P
         solver.step(small, state)
     found, flow = solver.iterate(state)
     better = polish(small, found, flow)
-    w = (found if better is None else better.w)[labels]
-    return Polished(w, u, problem.objective(w), exact=False)
+    if better is None:
+        w = found[labels]
+        return Polished(w, u, problem.objective(w), exact=False)
+    w = better.w[labels]
+    u = matching_flow(problem, w, u) if problem.penalty.twice else u
+    return Polished(w, u, problem.objective(w))
 
 
 def _groups(problem: Problem, u: Array) -> tuple[NDArray[np.int64], int]:

@@ -1,0 +1,145 @@
+"""FedRelax on parameters: every node refits with its neighbours' models as a prior.
+
+Jung et al., "Towards Model-Agnostic Federated Learning over Networks" (AGN), Algorithms 1-3, for
+models given by their parameters. The printed update (10)-(11) has lam/2 per neighbour; the one
+here has the factor that makes its fixed point the minimiser of the problem it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, check_name
+from nefele.certificate import Certificate
+from nefele.graph import Graph
+from nefele.penalties import Quadratic, SquaredL2
+from nefele.problem import Problem
+from nefele.solvers.base import Solver, State
+
+_LONG = 1e6  # step of a node without edges, in units of 1 / curvature
+
+Prox = Callable[[Array, Array, Array], Array]
+
+
+@dataclass
+class FedRelax(Solver):
+    """w_i <- argmin_w L_i(w) + lam sum_j A_ij phi(w - w_j), phi quadratic (AGN, Algorithm 1).
+
+    For `SquaredL2` this is the loss's prox with step 1/(lam d_i) at the weighted mean of the
+    neighbours, d_i the weighted degree. For `Quadratic(Q)` it is the prox with step
+    1/(lam d_i q) at w_i - (1/(d_i q)) sum_j A_ij Q (w_i - w_j), q the largest eigenvalue of Q:
+    the penalty is replaced by its majorant with the curvature q, which has the same fixed point.
+
+    With L_i sigma_i-strongly convex and `SquaredL2` the largest error over the nodes shrinks by
+    max_i 1/(1 + sigma_i/(lam d_i)) per iteration at least. Nodes without data, and strong coupling,
+    make this factor (nearly) 1: slow, use solver="quadratic_cg" or "auto". Where some direction is
+    in no node's data at all, "jacobi" from a w0 that has such a part may alternate for ever on a
+    bipartite graph; "gauss-seidel" does not.
+
+    Parameters
+    ----------
+    schedule : {"jacobi", "gauss-seidel"}
+        All nodes at once, or one colour of a greedy colouring after the other, each with the
+        newest models of its neighbours; an iteration is one update of every node.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, solve
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, penalty="squared_l2", lam=1.0)
+    >>> solve(problem, solver="fedrelax").w.round(3).tolist()
+    [[1.0], [3.0]]
+    """
+
+    schedule: str = "jacobi"
+
+    def __post_init__(self) -> None:
+        check_name(self.schedule, ("jacobi", "gauss-seidel"), "schedule")
+
+    def check(self, problem: Problem) -> None:
+        if not isinstance(problem.penalty, SquaredL2 | Quadratic):
+            raise ValueError(
+                f"FedRelax needs SquaredL2 or Quadratic; got {type(problem.penalty).__name__}. "
+                'Use solver="auto".'
+            )
+
+    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+        graph, curvature = problem.graph, problem.loss.curvature()
+        unit = problem.penalty.curvature(np.zeros((1, problem.d)))[0]
+        pull = problem.lam * graph.weighted_degree * float(np.linalg.eigvalsh(unit)[-1])
+        alone = pull == 0
+        w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
+        long = _LONG / np.where(curvature > 0, curvature, 1.0)
+        step = np.where(alone, long, 1 / np.where(alone, 1.0, pull))
+        state = State(w, u0)
+        if self.schedule == "jacobi":
+            blocks = [_Block(problem, np.arange(graph.n_nodes), problem.loss.prox)]
+        else:
+            blocks = [_Block(problem, nodes, _own_prox(problem, nodes)) for nodes in _colours(graph)]
+        state.extra.update(step=step, blocks=blocks)
+        return state
+
+    def step(self, problem: Problem, state: State) -> None:
+        step, w = state.extra["step"], state.w
+        for block in state.extra["blocks"]:
+            t = step[block.nodes]
+            old = w[block.nodes]
+            new = block.prox(old - t[:, None] * block.slope(problem, w), t, old)
+            if len(new) == len(w):
+                w = new
+            else:
+                w = w.copy() if w is state.w else w
+                w[block.nodes] = new
+        state.w = w
+
+    def certify(
+        self, problem: Problem, state: State, *, tol: float, exact: bool
+    ) -> tuple[Array, Certificate]:
+        """The flow of a smooth penalty is its gradient."""
+        diff = problem.graph.diff(state.w)
+        flow = problem.scale[:, None] * problem.penalty.gradient(diff)
+        return state.w, problem.certificate(state.w, flow)
+
+
+class _Block:
+    """Nodes that move together, none of them neighbours unless all nodes move together."""
+
+    def __init__(self, problem: Problem, nodes: NDArray[np.int64], prox: Prox) -> None:
+        graph = problem.graph
+        self.nodes, self.prox = nodes, prox
+        self.adjacency = problem.lam * graph.adjacency[nodes]
+        self.degree = problem.lam * graph.weighted_degree[nodes, None]
+
+    def slope(self, problem: Problem, w: Array) -> Array:
+        """lam sum_j A_ij grad phi(w_i - w_j), the gradient being linear."""
+        return problem.penalty.gradient(self.degree * w[self.nodes] - self.adjacency @ w)
+
+
+def _own_prox(problem: Problem, nodes: NDArray[np.int64]) -> Prox:
+    """The prox of these nodes' losses; of all nodes' where the loss cannot be split."""
+    loss = problem.loss
+    try:
+        return loss.restrict(nodes).prox
+    except TypeError:
+        pass
+
+    def prox(v: Array, step: Array, start: Array) -> Array:
+        full, steps = np.zeros((loss.n_nodes, loss.d)), np.ones(loss.n_nodes)
+        full[nodes], steps[nodes] = v, step
+        return loss.prox(full, steps)[nodes]
+
+    return prox
+
+
+def _colours(graph: Graph) -> list[NDArray[np.int64]]:
+    """Greedy colouring: each node takes the least colour that no earlier neighbour has."""
+    near, ptr = graph.adjacency.indices, graph.adjacency.indptr
+    colour = np.full(graph.n_nodes, -1)
+    for i in range(graph.n_nodes):
+        taken = set(colour[near[ptr[i] : ptr[i + 1]]].tolist())
+        colour[i] = next(c for c in range(len(taken) + 1) if c not in taken)
+    return [np.flatnonzero(colour == c) for c in range(int(colour.max()) + 1)]
