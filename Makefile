@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench-scaling clean
+.PHONY: demo test test-slow lint bench bench-quick bench-scaling clean
 
 demo: $(STAMP)
 	$(BIN)/nefele demo
@@ -16,12 +16,18 @@ test: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+bench-quick: $(STAMP)
+	$(BIN)/python benchmarks/run.py --quick
 
 bench-scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py

@@ -133,60 +133,87 @@ def run(
     """
     solver.check(problem)
     problem.loss.forget()
-    started = time.perf_counter()
-    limit = solver.max_iter if max_iter is None else max_iter
+    loop = _Loop(problem, solver, tol, callback)
     w0, u0 = _start(problem, w0, u0)
-    best = _Best(problem)
-    history: list[Record] = []
-    status, k = Status.MAX_ITER if tol is not None else Status.FINISHED, 0
-
-    def certified(exact: bool) -> Record:
-        best.add(*solver.certify(problem, state, tol=tol or 0.0, exact=exact))
-        history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
-        return history[-1]
-
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        state, stage, due, reported = State(w0, u0), 0, _FIRST_STAGES[0], 0
         try:
-            state = solver.init(problem, w0, u0)
-            while k < limit:
-                solver.step(problem, state)
-                k += 1
-                if tol is None or (k < due and not solver.promising(problem, state, tol)):
-                    continue
-                stage += 1
-                due = k + _stage_length(stage)
-                record = certified(exact=False)
-                if not np.isfinite(best.latest):
-                    status = Status.FAILED
-                    break
-                if record.gap <= tol:
-                    status = Status.OPTIMAL
-                    break
-                if _stalled(history):
-                    status = Status.STALLED
-                    break
-                reported = k
-                if callback is not None and callback(record) is True:
-                    status = Status.STOPPED
-                    break
-                solver.adapt(problem, state, best.progress)
+            status = loop.iterate(w0, u0, solver.max_iter if max_iter is None else max_iter)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except np.linalg.LinAlgError:
             status = Status.FAILED
-        if k and status is not Status.FAILED and (not history or history[-1].iteration < k):
-            record = certified(exact=tol is None)
-            if status is Status.MAX_ITER and tol is not None and record.gap <= tol:
+        status = loop.close(status, w0, u0)
+    return _finish(problem, loop.best, status, loop.k, loop.history, tol)
+
+
+class _Loop:
+    """Iterations, the certified points among them, and who is told."""
+
+    def __init__(
+        self, problem: Problem, solver: Solver, tol: float | None, callback: Callback | None
+    ) -> None:
+        self.problem, self.solver, self.tol, self.callback = problem, solver, tol, callback
+        self.started = time.perf_counter()
+        self.best, self.history = _Best(problem), list[Record]()
+        self.state: State | None = None
+        self.k = self.reported = 0
+
+    def iterate(self, w0: Array, u0: Array, limit: int) -> Status:
+        """Run until a reason to stop; with no tolerance, exactly `limit` times."""
+        problem, solver, tol = self.problem, self.solver, self.tol
+        self.state = state = solver.init(problem, w0, u0)
+        stage, due = 0, _FIRST_STAGES[0]
+        while self.k < limit:
+            solver.step(problem, state)
+            self.k += 1
+            if tol is None or (self.k < due and not solver.promising(problem, state, tol)):
+                continue
+            stage += 1
+            due = self.k + _stage_length(stage)
+            record = self.certify(exact=False)
+            if not np.isfinite(self.best.latest):
+                return Status.FAILED
+            if record.gap <= tol:
+                return Status.OPTIMAL
+            if _stalled(self.history):
+                return Status.STALLED
+            if self.report() is True:
+                return Status.STOPPED
+            solver.adapt(problem, state, self.best.progress)
+        return Status.FINISHED if tol is None else Status.MAX_ITER
+
+    def certify(self, exact: bool) -> Record:
+        """Certify the present point and note it."""
+        assert self.state is not None
+        tol = self.tol or 0.0
+        self.best.add(*self.solver.certify(self.problem, self.state, tol=tol, exact=exact))
+        return self.note()
+
+    def note(self) -> Record:
+        seconds = time.perf_counter() - self.started
+        self.history.append(Record(self.k, self.best.objective, self.best.gap, seconds))
+        return self.history[-1]
+
+    def report(self) -> Any:
+        """Tell the callback of the last certified point."""
+        self.reported = self.k
+        return None if self.callback is None else self.callback(self.history[-1])
+
+    def close(self, status: Status, w0: Array, u0: Array) -> Status:
+        """Certify and report the last point, whatever ended the loop."""
+        certified = bool(self.history) and self.history[-1].iteration == self.k
+        if self.k and status is not Status.FAILED and not certified:
+            record = self.certify(exact=self.tol is None)
+            if status is Status.MAX_ITER and self.tol is not None and record.gap <= self.tol:
                 status = Status.OPTIMAL
-        if not np.isfinite(best.objective):
+        if not np.isfinite(self.best.objective):
             status = status if status is Status.INTERRUPTED else Status.FAILED
-            best.add(*_unsolved(problem, w0, u0))
-            history.append(Record(k, best.objective, best.gap, time.perf_counter() - started))
-        if callback is not None and reported < k:
+            self.best.add(*_unsolved(self.problem, w0, u0))
+            self.note()
+        if self.reported < self.k:
             with suppress(KeyboardInterrupt):
-                callback(history[-1])
-    return _finish(problem, best, status, k, history, tol)
+                self.report()
+        return status
 
 
 def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array, Array]:
