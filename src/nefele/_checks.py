@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def as_float_array(value: Any, name: str, ndim: int) -> Array:
-    """C-contiguous float64 array of the given dimension; never a changed input."""
+def type_name(obj: Any) -> str:
+    """Module and name of an object's type, for an error message."""
+    return f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
+
+
+def as_float_array(value: Any, name: str, ndim: int | None) -> Array:
+    """C-contiguous float64 array of the given dimension (None: any); never a changed input."""
     if hasattr(value, "to_numpy"):
         value = numpy_without_na(value)
     if hasattr(value, "toarray"):
@@ -32,8 +37,10 @@ def as_float_array(value: Any, name: str, ndim: int) -> Array:
             raw = raw.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must be numeric; got dtype {raw.dtype} ({error}).") from None
-    if raw.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} dimension(s); got shape {raw.shape}.")
+    if ndim is not None and raw.ndim != ndim:
+        column = ndim == 1 and raw.ndim == 2 and 1 in raw.shape
+        advice = f" Use {name.split()[0]}.ravel()." if column else ""
+        raise ValueError(f"{name} must have {ndim} dimension(s); got shape {raw.shape}.{advice}")
     return np.ascontiguousarray(raw, dtype=np.float64)
 
 
@@ -62,7 +69,7 @@ def check_number(
 ) -> float:
     """A finite real number >= low (> low when strict)."""
     try:
-        if isinstance(value, str) or np.iscomplexobj(value):
+        if isinstance(value, str | bool | np.bool_) or np.iscomplexobj(value):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
@@ -76,8 +83,10 @@ def check_number(
 
 
 def check_count(value: Any, name: str, *, low: int = 0) -> int:
-    """An integer >= low."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+    """An integer >= low; a float that is a whole number counts as one."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    whole = whole or (isinstance(value, float | np.floating) and float(value).is_integer())
+    if not whole or value < low:
         raise ValueError(f"{name} must be an integer >= {low}; got {value!r}.")
     return int(value)
 

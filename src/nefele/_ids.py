@@ -150,14 +150,22 @@ def describe(ids: NDArray[Any], most: int = 5) -> str:
     return shown + (f", ... ({len(ids)} in all)" if len(ids) > most else "")
 
 
+_ADVICE = {  # where the ids stand: who must know them, and what to do
+    "the data": ("the graph", "Add the nodes to the graph or drop these rows."),
+    "loss": ("the graph", "Add the nodes to the graph or drop these keys of the dict."),
+    "the rows": ("nodes", "Add these ids to nodes or drop these rows."),
+    "the edges": ("nodes", "Add these ids to nodes or drop these edges."),
+}
+
+
 def unknown_ids_message(known: NDArray[Any], unknown: NDArray[Any], where: str) -> str:
-    """Error text for ids that the graph does not have, with a hint on mixed-up types."""
-    text = f"Every node id of {where} must be a node of the graph; unknown: {describe(unknown)}."
+    """Error text for ids that the graph or `nodes` lacks, with a hint on mixed-up types."""
+    owner, advice = _ADVICE[where]
+    place = "a node of the graph" if owner == "the graph" else f"in {owner}"
+    text = f"Every node id of {where} must be {place}; unknown: {describe(unknown)}."
     if len(known) and _kind(known) != _kind(unknown):
-        text += (
-            f" The graph's ids are {_kind(known)} such as {describe(known[:1])}, these are "
-            f"{_kind(unknown)} such as {describe(unknown[:1])}: convert one side."
+        return (
+            f"{text} The ids of {owner} are {_kind(known)} such as {describe(known[:1])}, these "
+            f"are {_kind(unknown)} such as {describe(unknown[:1])}: convert one side."
         )
-    else:
-        text += f" Graph ids: {describe(known)}. Add the nodes or drop these rows."
-    return text
+    return f"{text} The ids of {owner}: {describe(known)}. {advice}"

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, as_float_array, check_finite, check_name, numpy_without_na
+from nefele._checks import (
+    Array,
+    as_float_array,
+    check_finite,
+    check_name,
+    numpy_without_na,
+    type_name,
+)
 from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
 
 Index = NDArray[np.int64]
@@ -254,7 +261,7 @@ class LocalData:
         ids = distinct(keys) if nodes is None else as_ids(nodes)
         owner = IdIndex(ids).positions(keys)
         if (owner < 0).any():
-            raise ValueError(unknown_ids_message(ids, distinct(keys[owner < 0]), "the data"))
+            raise ValueError(unknown_ids_message(ids, distinct(keys[owner < 0]), "the rows"))
         return cls._packed(X, y, owner, ids, sample_weight, feature_names)
 
     @classmethod
@@ -335,6 +342,11 @@ class LocalData:
         >>> LocalData.from_frame(df, node="shop", target="sold").ids.tolist()
         ['007', '008']
         """
+        if not hasattr(df, "to_numpy") or not hasattr(df, "columns"):
+            advice = "Use .collect() first." if hasattr(df, "collect") else "Convert it first."
+            raise ValueError(
+                f"df must be a pandas or polars DataFrame; got {type_name(df)}. {advice}"
+            )
         columns = {str(c): df[c] for c in df.columns}
         if len(columns) != len(df.columns):
             raise ValueError(
@@ -350,7 +362,7 @@ class LocalData:
             check_name(name, columns, "column")
         X = np.empty((len(df), len(chosen)))
         for j, name in enumerate(chosen):
-            X[:, j] = _numeric_column(columns[name], name)
+            X[:, j] = _numeric_column(columns[name], name, " or leave it out by features=[...]")
         weights = None if sample_weight is None else columns[str(sample_weight)]
         return cls.from_long(
             X,
@@ -377,17 +389,12 @@ def _as_offsets(ptr: Any) -> Index:
     return array.astype(np.int64)
 
 
-def _numeric_column(column: Any, name: str) -> Array:
+def _numeric_column(column: Any, name: str, otherwise: str = "") -> Array:
     values = numpy_without_na(column)
+    advice = f"Encode it as numbers{otherwise}."
     if values.dtype.kind in "Mmc":
-        raise ValueError(
-            f'Column "{name}" must be real numbers; got {column.dtype}. '
-            "Leave it out by features=[...]."
-        )
+        raise ValueError(f'Column "{name}" must be real numbers; got {column.dtype}. {advice}')
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
-            f'Column "{name}" must be numeric; got {column.dtype}. '
-            "Encode it, or leave it out by features=[...]."
-        ) from None
+        raise ValueError(f'Column "{name}" must be numeric; got {column.dtype}. {advice}') from None

@@ -30,7 +30,7 @@ _NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties s
 _MOST_DOUBLINGS = 60
 _NEWTON_STEPS = 100
 _REWEIGHTINGS = 12
-_DIRECT = 2500  # nodes up to which a Laplacian is factorised
+_DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
 
 
@@ -363,13 +363,10 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
 
 def _potential(graph: Graph, give: Array, demand: Array) -> Array:
     """x with D^T C D x = demand, nearly."""
-    if graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes:
+    if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return _laplacian_direct(graph, give, demand)
-    ends = np.abs(graph.incidence_t) @ give
-    right = demand if give.shape[1] == 1 else demand
-    return conjugate_gradients(
-        BlockLaplacian(graph, give), lambda r: r / np.where(ends > 0, ends, 1.0), right, 1e-6
-    )[0]
+    ends = np.maximum(np.abs(graph.incidence_t) @ give, np.finfo(float).tiny)
+    return conjugate_gradients(BlockLaplacian(graph, give), lambda r: r / ends, demand, 1e-6)[0]
 
 
 class _Forest:

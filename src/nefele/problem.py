@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, as_float_array, check_number
+from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele.certificate import Certificate, certify
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -56,12 +56,12 @@ class Problem:
     ) -> None:
         if not isinstance(graph, Graph):
             raise ValueError(
-                f"graph must be a nefele Graph; got {type(graph).__name__}. "
+                f"graph must be a nefele Graph; got {type_name(graph)}. "
                 "Convert it by nefele.as_graph(...)."
             )
         if data is not None and not isinstance(data, LocalData):
             raise ValueError(
-                f"data must be LocalData; got {type(data).__name__}. "
+                f"data must be LocalData; got {type_name(data)}. "
                 "Build it by LocalData.from_frame, from_long or from_list."
             )
         self.graph = graph
@@ -182,17 +182,17 @@ class Problem:
         edge = u - self.penalty.prox_conjugate(moved, self.scale, sigma)
         return _relative(node, flow), _relative(edge, u)
 
-    def check_w(self, w: Any) -> Array:
+    def check_w(self, w: Any, name: str = "w") -> Array:
         """W as a float array of shape (n_nodes, d)."""
-        return _shaped(w, "w", (self.graph.n_nodes, self.d))
+        return _shaped(w, name, (self.graph.n_nodes, self.d))
 
-    def check_u(self, u: Any) -> Array:
+    def check_u(self, u: Any, name: str = "u") -> Array:
         """U as a float array of shape (n_edges, d)."""
-        return _shaped(u, "u", (self.graph.n_edges, self.d))
+        return _shaped(u, name, (self.graph.n_edges, self.d))
 
 
 def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:
-    array = as_float_array(value, name, np.ndim(value))
+    array = as_float_array(value, name, None)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
     return array

@@ -31,7 +31,7 @@ class Status(StrEnum):
     Examples
     --------
     >>> Status.MAX_ITER.advice
-    'Increase max_iter or tol; the gap reached is a valid bound all the same.'
+    'Increase max_iter or tol, or rescale features that differ much in size.'
     """
 
     OPTIMAL = "optimal"
@@ -50,9 +50,9 @@ class Status(StrEnum):
 
 _ADVICE = {
     Status.OPTIMAL: "Nothing to do: the gap is within the tolerance.",
-    Status.MAX_ITER: "Increase max_iter or tol; the gap reached is a valid bound all the same.",
+    Status.MAX_ITER: "Increase max_iter or tol, or rescale features that differ much in size.",
     Status.FINISHED: "The iterations asked for were done; no tolerance was set.",
-    Status.STALLED: "Rounding errors stop further progress: increase tol, or rescale the features.",
+    Status.STALLED: "No progress for long: increase tol, or rescale features of unlike size.",
     Status.INTERRUPTED: "Pass w0=result.w to go on from here.",
     Status.STOPPED: "The callback asked to stop; pass w0=result.w to go on from here.",
     Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
@@ -91,7 +91,7 @@ class Result:
     gap_abs : float
         Certified upper bound on objective - optimum.
     gap : float
-        gap_abs / max(|objective|, 1e-6 * objective(0)).
+        gap_abs / max(|objective|, 1e-6 * |objective(0)|).
     certificate : str
         Which form the bound has: "dual", "strong convexity", "estimated radius".
     leak : float

@@ -31,7 +31,15 @@ from nefele.penalties import (
     Quadratic,
     SquaredL2,
 )
-from nefele.solvers import Local, PrimalDual, QuadraticCG
+from nefele.solvers import (
+    ADMM,
+    FedRelax,
+    Local,
+    PrimalDual,
+    PrimalDualGradient,
+    QuadraticCG,
+    StochasticPrimalDual,
+)
 from tests.problems import random_data
 
 # More rows than features, none, fewer, one, and again more: the empty node is not at an end.
@@ -208,6 +216,11 @@ SOLVERS = {
     "primal dual": PrimalDual(),
     "algorithm 1": PrimalDual.as_printed(),
     "fixed gamma": PrimalDual(gamma=1.0, relax=1.5, polish=False),
+    "admm": ADMM(),
+    "primal dual gradient": PrimalDualGradient(),
+    "stochastic primal dual": StochasticPrimalDual(),
+    "fedrelax": FedRelax(),
+    "fedrelax by colours": FedRelax("gauss-seidel"),
     "quadratic cg": QuadraticCG(),
     "local": Local(),
 }

@@ -32,8 +32,12 @@ PROBLEMS = {
     "squared lam 0": lambda: problem(lam=0.0),
     "absolute l2 lam 0": lambda: problem("absolute", lam=0.0),
 }
+QUADRATIC = {"squared squared_l2", "squared quadratic"}
 FITS = {
-    "quadratic cg": {"squared squared_l2", "squared quadratic"},
+    "fedrelax": QUADRATIC,
+    "fedrelax by colours": QUADRATIC,
+    "primal dual gradient": set(PROBLEMS) - {"absolute l2 lam 0"},
+    "quadratic cg": QUADRATIC,
     "local": {name for name in PROBLEMS if name.endswith("lam 0")},
 }
 PAIRS = [(s, p) for s in SOLVERS for p in PROBLEMS if s not in FITS or p in FITS[s]]

@@ -44,7 +44,7 @@ NEIGHBOURS = {
     "cli": {"report"},
 }
 # Solvers see losses and penalties through Problem only; these pick special formulas by type.
-SPECIAL = {"solvers/fused.py", "solvers/quadratic.py", "solvers/quotient.py"}
+SPECIAL = {"solvers/fedrelax.py", "solvers/fused.py", "solvers/quadratic.py", "solvers/quotient.py"}
 
 FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))
 MODULES = [f for f in FILES if f != "__init__.py"]

@@ -112,7 +112,7 @@ def split_states(states: StatesData, seed: int, n_train: int = 6) -> tuple[Local
     (288, 528, {6})
     """
     random = np.random.RandomState(check_count(seed, "seed"))
-    check_count(n_train, "n_train", low=1)
+    n_train = check_count(n_train, "n_train", low=1)
     train: list[NDArray[np.int64]] = []
     test: list[NDArray[np.int64]] = []
     for state in states.graph.ids:

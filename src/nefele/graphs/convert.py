@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nefele._checks import Array, as_float_array, check_name
+from nefele._checks import Array, as_float_array, check_name, type_name
 from nefele._ids import IdIndex, as_ids, describe, distinct
 from nefele.graph import MERGES, Graph, Index
 from nefele.graphs._adjacency import fold_directions, square, undirected
@@ -119,7 +119,7 @@ def _from_frame(df: Any, weight: str | None) -> _Parts:
     if not hasattr(df, "to_numpy") or not hasattr(df, "columns"):
         raise ValueError(
             f"An edge list must be a DataFrame; got {type(df).__name__}. "
-            "Collect a lazy table first; a Series has only one column."
+            "Use .collect() on a lazy table first; a Series has only one column."
         )
     columns = [str(c) for c in df.columns]
     required = ["source", "target"]
@@ -295,8 +295,9 @@ def _from_array(obj: Any, nodes: Any, weight: str | None, merge: str) -> _Parts:
 
 
 def _unknown_message(obj: Any) -> str:
-    kind = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
-    return f"as_graph takes {_ACCEPTED}; got {kind}. Use Graph.from_edges for pairs of ids."
+    return (
+        f"as_graph takes {_ACCEPTED}; got {type_name(obj)}. Use Graph.from_edges for pairs of ids."
+    )
 
 
 def _numpy(values: Any) -> NDArray[Any]:

@@ -169,12 +169,20 @@ class DualPoint(ABC):
         """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,)."""
 
 
-def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str) -> None:
+def check_signs(data: LocalData, loss: str) -> None:
+    """Raise unless every label is -1 or 1, with advice for labels 0 and 1."""
+    advice = " Use 2*y - 1." if np.isin(data.y, (0.0, 1.0)).all() else ""
+    check_labels(
+        np.abs(data.y) == 1, data, f"Labels of the {loss} loss must be -1 or 1", advice=advice
+    )
+
+
+def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str, *, advice: str = "") -> None:
     """Raise with the node and the value of the first label that breaks the rule."""
     if not ok.all():
         r = int(np.argmin(ok))
         node: Any = data.ids[data.row_node[r] : data.row_node[r] + 1].tolist()[0]
-        raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.")
+        raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.{advice}")
 
 
 def _runs_away(free: Array, pinned: Array) -> bool:

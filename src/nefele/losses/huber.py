@@ -42,3 +42,6 @@ class HuberLoss(PointwiseLoss):
 
     def domain_ratio(self, a: Array, y: Array) -> Array:
         return np.abs(a) / self.delta
+
+    def kernel(self) -> tuple[str, float] | None:
+        return ("HUBER", float(self.delta)) if type(self) is HuberLoss else None

@@ -10,7 +10,7 @@ from scipy.special import expit, xlogy
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import check_labels
+from nefele.losses.base import check_signs
 from nefele.losses.pointwise import PointwiseLoss
 
 
@@ -43,8 +43,11 @@ class Logistic(PointwiseLoss):
         b = -y * a
         return np.where(b >= 0, b, np.inf)
 
+    def kernel(self) -> tuple[str, float] | None:
+        return ("LOGISTIC", 0.0) if type(self) is Logistic else None
+
     def check(self, data: LocalData) -> None:
-        check_labels(np.abs(data.y) == 1, data, "Labels of the logistic loss must be -1 or 1")
+        check_signs(data, "logistic")
 
     def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array]:
         return np.zeros(len(y), dtype=bool), y

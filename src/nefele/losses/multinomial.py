@@ -42,7 +42,8 @@ class Multinomial(Loss):
 
     def __post_init__(self) -> None:
         if self.n_classes is not None:
-            check_count(self.n_classes, "n_classes", low=2)
+            classes = check_count(self.n_classes, "n_classes", low=2)
+            object.__setattr__(self, "n_classes", classes)
         check_number(self.l2, "l2", low=0.0)
         check_number(self.l1, "l1", low=0.0)
 

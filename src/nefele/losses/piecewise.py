@@ -12,7 +12,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, DualPoint, check_labels
+from nefele.losses.base import BoundLoss, DualPoint, check_signs
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
 
@@ -88,7 +88,7 @@ class Hinge(_Piecewise):
         return np.where(b >= 0, b, np.where(b > -1e-14, 0.0, np.inf))
 
     def check(self, data: LocalData) -> None:
-        check_labels(np.abs(data.y) == 1, data, "Labels of the hinge loss must be -1 or 1")
+        check_signs(data, "hinge")
 
 
 class BoundPiecewise(BoundPointwise):

@@ -14,6 +14,8 @@ from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
 
+_COMPILED = 1000  # numbers in X from which compiled loops pay off
+
 
 @dataclass(frozen=True)
 class PointwiseLoss(Loss):
@@ -58,6 +60,10 @@ class PointwiseLoss(Loss):
     def check(self, data: LocalData) -> None:
         """Raise when a label is outside the loss's domain."""
 
+    def kernel(self) -> tuple[str, float] | None:
+        """Name and parameter of the compiled Newton prox, if there is one."""
+        return None
+
     def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array] | None:
         """How predictions may run to infinity without cost, for losses that allow it.
 
@@ -80,6 +86,26 @@ class BoundPointwise(BoundRows):
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return self.loss.bind(self.data.subset(nodes))
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        kernel = self.loss.kernel()
+        if kernel is None or not self.smooth or self.data.X.size < _COMPILED:
+            return super().prox(v, step, start)
+        from nefele._kernels import newton
+
+        data = self.data
+        return newton.newton_prox(
+            getattr(newton, kernel[0]),
+            kernel[1],
+            data.X,
+            data.y,
+            data.ptr,
+            data.row_weight,
+            np.where(self.labelled, self.l2, -1.0),
+            v,
+            step,
+            (v if start is None else start).copy(),
+        )
 
     def predict(self, w: Array) -> Array:
         return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])

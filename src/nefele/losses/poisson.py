@@ -43,6 +43,9 @@ class Poisson(PointwiseLoss):
         safe = np.where(y > 0, y, 1.0)
         return np.where(a >= 0, 0.0, np.where(y > 0, -a / safe, np.inf))
 
+    def kernel(self) -> tuple[str, float] | None:
+        return ("POISSON", 0.0) if type(self) is Poisson else None
+
     def check(self, data: LocalData) -> None:
         check_labels(data.y >= 0, data, "Labels of the Poisson loss must be >= 0")
 

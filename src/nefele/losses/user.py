@@ -12,6 +12,8 @@ from nefele.losses.base import BoundLoss
 
 _STEPS = 200
 _TOL = 1e-12
+_PROBE_STEP = 1e-3
+_PROBE_TOL = 1e-3
 
 
 class UserLoss(BoundLoss):
@@ -31,6 +33,8 @@ class UserLoss(BoundLoss):
     def _probe(self) -> None:
         """Try every method once, so that a mistake shows before the work."""
         zero = np.zeros((self.n_nodes, self.d))
+        if self.smooth:
+            self._probe_grad()
         found = {"value": self.value(zero), "prox": self.prox(zero, np.ones(self.n_nodes))}
         found["strong_convexity"] = self.strong_convexity()
         found["curvature"] = self.curvature()
@@ -43,6 +47,37 @@ class UserLoss(BoundLoss):
             raise ValueError(
                 f"curvature and strong_convexity of {type(self.user).__name__} must be >= 0."
             )
+
+    def _probe_grad(self) -> None:
+        """Compare `grad` with differences of `value`, at zero and at a random point.
+
+        The slope of a convex loss lies between its two one-sided differences, at kinks too.
+        """
+        rng = np.random.default_rng(0)
+        point, move = rng.normal(size=(2, self.n_nodes, self.d))
+        move /= np.linalg.norm(move, axis=1, keepdims=True)
+        for name, w in (("w = 0", np.zeros_like(point)), ("a random w", point)):
+            with np.errstate(all="ignore"):
+                values = [self.value(w + t * _PROBE_STEP * move) for t in (-1, 0, 1)]
+                sides = np.diff(values, axis=0) / _PROBE_STEP
+                slope = (self.grad(w) * move).sum(axis=1)
+                off = np.maximum(sides.min(axis=0) - slope, slope - sides.max(axis=0))
+                size = np.maximum(np.abs(sides).max(axis=0), np.abs(slope))
+                noise = self._rounding(w) * np.abs(values).max(axis=0) / _PROBE_STEP
+                bad = np.isfinite(size) & (off > _PROBE_TOL * size + noise)
+            if bad.any():
+                i = int(np.argmax(bad))
+                raise ValueError(
+                    f"grad of {type(self.user).__name__} must be the gradient of value; along one "
+                    f"direction at {name} it gives {slope[i]:.6g}, differences of value give "
+                    f"{sides[:, i].mean():.6g}, at the node of position {i}. Check its sign and "
+                    "factors."
+                )
+
+    def _rounding(self, w: Array) -> float:
+        """Relative rounding error to allow in `value`, which may be of single precision."""
+        kind = np.result_type(np.asarray(self.user.value(_locked(w))).dtype, np.float32)
+        return 100 * float(np.finfo(kind).eps)
 
     def _shape(self, out: Any, shape: tuple[int, ...], name: str) -> Array:
         try:

@@ -37,6 +37,8 @@ def as_penalty(penalty: Any) -> Penalty:
     """
     if isinstance(penalty, str):
         return _BY_NAME[check_name(penalty, _BY_NAME, "penalty")]()
+    if isinstance(penalty, type) and issubclass(penalty, Penalty):
+        raise ValueError(f"penalty must be an object; got a class. Use {penalty.__name__}().")
     if not isinstance(penalty, Penalty):
         raise ValueError(
             f"penalty must be one of {', '.join(_BY_NAME)} or a Penalty object; got {penalty!r}."

@@ -51,24 +51,24 @@ class Penalty(ABC):
 
     def dual_norm(self, u: Array) -> Array:
         """Dual norm of u_e, shape (n_edges,); only for norms."""
-        raise TypeError(f"{type(self).__name__} must give dual_norm: is_norm is True.")
+        raise ValueError(f"{type(self).__name__} must give dual_norm: is_norm is True.")
 
     def prox(self, v: Array, step: Array) -> Array:
         """argmin_z step * phi(z) + 1/2 ||z - v||^2 for each edge."""
         if type(self).prox_conjugate is Penalty.prox_conjugate:
-            raise TypeError(f"{type(self).__name__} must give prox or prox_conjugate.")
+            raise ValueError(f"{type(self).__name__} must give prox or prox_conjugate.")
         return v - self.prox_conjugate(v, step, np.ones(len(v)))
 
     def prox_conjugate(self, v: Array, scale: Array, step: Array) -> Array:
         """DU(v) = argmin_z scale * phi*(z / scale) + 1/(2 step) ||z - v||^2 (NFL, Eq. (33))."""
         if type(self).prox is Penalty.prox:
-            raise TypeError(f"{type(self).__name__} must give prox or prox_conjugate.")
+            raise ValueError(f"{type(self).__name__} must give prox or prox_conjugate.")
         return v - step[:, None] * self.prox(v / step[:, None], scale / step)
 
     def conjugate(self, u: Array, scale: Array) -> Array:
         """Scale * phi*(u_e / scale), inf outside the domain, shape (n_edges,) (NFL, Eq. (20))."""
         if not self.is_norm:
-            raise TypeError(f"{type(self).__name__} must give conjugate: it is not a norm.")
+            raise ValueError(f"{type(self).__name__} must give conjugate: it is not a norm.")
         return np.where(self.dual_norm(u) <= scale * (1 + 1e-12), 0.0, np.inf)
 
     def domain_ratio(self, u: Array, scale: Array) -> Array:

@@ -127,7 +127,7 @@ def pass_messages(problem: Problem, n_iter: int, solver: PrimalDual | None = Non
     >>> run.w.round(6).tolist(), run.n_messages
     ([[0.5], [3.5]], 400)
     """
-    check_count(n_iter, "n_iter", low=1)
+    n_iter = check_count(n_iter, "n_iter", low=1)
     solver = PrimalDual.as_printed() if solver is None else solver
     nodes, edges = _build(problem, solver)
     post = Mailbox()

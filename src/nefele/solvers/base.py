@@ -297,8 +297,9 @@ def _warn(result: Result, tol: float | None) -> None:
         ),
         (
             result.unbounded,
-            "The loss of {n} nodes, such as {ids}, has no minimiser (separable labels): their "
-            "parameters grow without bound. Add a regulariser, e.g. Logistic(l2=1e-3).",
+            "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
+            "counts that are all zero): their parameters grow without bound. Give the loss a "
+            "regulariser, such as l2=1e-3.",
         ),
     ):
         if mask.any():

@@ -79,7 +79,9 @@ class FedRelax(Solver):
         if self.schedule == "jacobi":
             blocks = [_Block(problem, np.arange(graph.n_nodes), problem.loss.prox)]
         else:
-            blocks = [_Block(problem, nodes, _own_prox(problem, nodes)) for nodes in _colours(graph)]
+            blocks = [
+                _Block(problem, nodes, _own_prox(problem, nodes)) for nodes in _colours(graph)
+            ]
         state.extra.update(step=step, blocks=blocks)
         return state
 
@@ -115,7 +117,7 @@ class _Block:
         self.degree = problem.lam * graph.weighted_degree[nodes, None]
 
     def slope(self, problem: Problem, w: Array) -> Array:
-        """lam sum_j A_ij grad phi(w_i - w_j), the gradient being linear."""
+        """Gradient of lam sum_j A_ij phi(w_i - w_j), which is linear in the differences."""
         return problem.penalty.gradient(self.degree * w[self.nodes] - self.adjacency @ w)
 
 

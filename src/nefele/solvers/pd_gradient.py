@@ -40,7 +40,7 @@ class PrimalDualGradient(Solver):
     Parameters
     ----------
     gamma : float, optional
-        Step scale; default: from the spread of the local fits, balanced between stages.
+        Step scale; default: the spread of the local fits.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class PrimalDualGradient(Solver):
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
         state = State(w, np.zeros_like(u0) if alone.all() else u0.copy())
-        unit, force = _sizes(problem)
+        unit, force = _sizes(problem) if problem.coupled else (1.0, 1.0)
         size = np.minimum(problem.scale, force)
         hess = loss.hess(w)
         steep = loss.curvature() if hess is None else np.linalg.eigvalsh(hess)[:, -1]

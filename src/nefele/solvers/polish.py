@@ -46,7 +46,7 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
     Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
     fusions: rounding errors in a difference cost much when lam is large.
     """
-    penalty, graph = problem.penalty, problem.graph
+    penalty = problem.penalty
     if not problem.coupled:
         return None
     fused = penalty.fused(u, problem.scale)

@@ -16,6 +16,7 @@ from nefele.solvers.base import Solver, State
 from nefele.solvers.primal_dual import _sizes
 
 _SAFE = 0.99  # the condition on the steps is a strict inequality
+_LONG = 1e6  # step of a node without edges, in units of 1 / curvature
 
 
 @dataclass
@@ -26,22 +27,22 @@ class StochasticPrimalDual(Solver):
     distinct edges, all sets of b equally likely; the flow of the others stays. It models links
     that fail: b = fraction * n_edges of them work at a time, and nobody knows which are next.
 
-    Steps tau_i = gamma / sum_e f_e, f_e the expected size of the flow, and
-    sigma_e = s_e f_e / (2 gamma). The condition of the paper (expected separable overapproximation,
-    Eq. (9), with v_e < p) holds for s_e ((1 - q) c_e + q) < p, with q = (b - 1)/(n_edges - 1) the
-    chance of a second edge given the first and c_e = sigma_e (tau_i + tau_j) / s_e <= 1:
-    E ||sum_S z_e||^2 = p (1 - q) sum_e ||z_e||^2 + p q ||sum_e z_e||^2 for such sets S. With
-    fraction=1 these are the steps of the deterministic method, with extrapolated flow.
+    Steps tau_i = gamma / F_i and sigma_e = s_e f_e / (2 gamma), f_e the expected size of the flow
+    and F_i its sum over the edges of i. With B_e = tau^(1/2) D_e^T sigma_e^(1/2) the paper asks for
+    E ||sum_{e in S} B_e z_e||^2 <= sum_e p v_e ||z_e||^2 with v_e < p, S the edges drawn. Here the
+    left side is p (1 - q) sum_e ||B_e z_e||^2 + p q ||sum_e B_e z_e||^2, q = (b - 1)/(n_edges - 1),
+    so v_e = s_e ((1 - q) c_e + q) will do with c_e = f_e (1/F_i + 1/F_j)/2 <= 1; s_e is chosen to
+    make it 0.99 p. With fraction=1 the method is the deterministic one, flow extrapolated.
 
     Iterations are as dear as deterministic ones, for the nodes all move: fewer edges mean more
-    iterations, not less work. Convergence is almost sure; the gap is certified as for any solver.
+    iterations, not less work. Convergence is almost sure, and slow for a small fraction.
 
     Parameters
     ----------
     fraction : float
         Share of the edges per iteration, in (0, 1]; at least one edge.
     gamma : float, optional
-        Step scale; default: from the spread of the local fits.
+        Step scale; default: the spread of the local fits.
     seed : int
         Of the random edges.
 
@@ -74,7 +75,7 @@ class StochasticPrimalDual(Solver):
         curvature = loss.curvature()
         state.extra.update(
             alone=alone,
-            long=1e6 / np.where(curvature > 0, curvature, 1.0),
+            long=_LONG / np.where(curvature > 0, curvature, 1.0),
             batch=max(1, round(self.fraction * graph.n_edges)),
             rng=np.random.default_rng(self.seed),
             ahead=state.u,
