@@ -133,28 +133,29 @@ def path(
     Examples
     --------
     >>> from nefele import Graph, LocalData, Problem, path
-    >>> data = LocalData.from_list([([[1.0]], [0.0]), None, ([[1.0]], [4.0])])
-    >>> found = path(Problem(Graph.from_edges([(0, 1), (1, 2)]), data, lam=1.0), [1.0, 6.0])
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> found = path(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0), [1.0, 6.0])
     >>> found.lams.tolist(), found.n_clusters.tolist()
     ([6.0, 1.0], [1, 2])
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
     check_number(tol, "tol", low=0.0, strict=True)
-    check_count(n_lams, "n_lams", low=1)
+    n_lams = check_count(n_lams, "n_lams", low=1)
     check_name(keep, ["all", "clusters"], "keep")
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
     given = None if lams is None else _descending(lams)
-    top, w, u = _start(problem)
+    start = _consensus(problem)
     if given is None:
+        top = _top(problem, start)
         if not top > 0:
             raise ValueError(
                 "lam_max is 0: connected nodes agree without any coupling, so that every lam "
                 "gives the same parameters. Give lams=[...] to solve for some all the same."
             )
         given = np.geomspace(top, _DEPTH * top, n_lams)
-    return _follow(problem, given, w, u, tol, callback, keep == "all")
+    return _follow(problem, given, start, tol, callback, keep == "all")
 
 
 def _descending(lams: Any) -> Array:
@@ -171,45 +172,49 @@ def _descending(lams: Any) -> Array:
 def _follow(
     problem: Problem,
     lams: Array,
-    w: Array | None,
-    u: Array | None,
+    start: tuple[Array, Array] | None,
     tol: float,
     callback: Callable[[Result], Any] | None,
     keep: bool,
 ) -> PathResult:
     unit = _spread(problem, _local_fits(problem))
-    results: list[Result] = []
-    records: list[tuple[float, float, bool]] = []
-    labels: list[NDArray[np.int64]] = []
+    w, u = (None, None) if start is None else start
+    points: list[_Point] = []
     notes: dict[str, type[Warning]] = {}
     try:
         for lam in lams:
-            point = problem.with_lam(lam)
+            problem = problem.with_lam(lam)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                result = solve(point, tol=tol, w0=w, u0=_inside(point, u))
+                result = solve(problem, tol=tol, w0=w, u0=_inside(problem, u))
             if result.status is Status.INTERRUPTED:
                 break
             notes.update({str(c.message): c.category for c in caught})
-            labels.append(_clusters(result, unit))
-            records.append((result.objective, result.gap, result.converged))
-            if keep:
-                results.append(result)
+            points.append(_Point(result, _clusters(result, unit), keep))
             w, u = result.w, result.u
             if callback is not None and callback(result) is True:
                 break
     except KeyboardInterrupt:
-        del labels[len(records) :]
-    _warn(notes, lams, records, tol)
-    objectives, gaps, reached = np.array(records).reshape(-1, 3).T
+        pass
+    _warn(notes, lams, points, tol)
+    labels = np.array([point.labels for point in points], dtype=np.int64)
     return PathResult(
-        lams=lams[: len(records)],
-        results=results,
-        objectives=objectives,
-        gaps=gaps,
-        clusters=np.array(labels, dtype=np.int64).reshape(len(labels), problem.graph.n_nodes),
-        converged=bool(len(records) == len(lams) and reached.all()),
+        lams=lams[: len(points)],
+        results=[point.result for point in points if point.result is not None],
+        objectives=np.array([point.objective for point in points]),
+        gaps=np.array([point.gap for point in points]),
+        clusters=labels.reshape(len(points), problem.graph.n_nodes),
+        converged=len(points) == len(lams) and all(point.converged for point in points),
     )
+
+
+class _Point:
+    """What is kept of one lam."""
+
+    def __init__(self, result: Result, labels: NDArray[np.int64], keep: bool) -> None:
+        self.result = result if keep else None
+        self.labels, self.converged = labels, result.converged
+        self.objective, self.gap = result.objective, result.gap
 
 
 def _inside(problem: Problem, u: Array | None) -> Array | None:
@@ -225,18 +230,13 @@ def _clusters(result: Result, unit: float) -> NDArray[np.int64]:
     return result.clusters(_SAME * unit / spread if unit * spread > 0 else _SAME)
 
 
-def _warn(
-    notes: dict[str, type[Warning]],
-    lams: Array,
-    records: list[tuple[float, float, bool]],
-    tol: float,
-) -> None:
-    missed = [k for k, record in enumerate(records) if not record[2]]
+def _warn(notes: dict[str, type[Warning]], lams: Array, points: list[_Point], tol: float) -> None:
+    missed = [k for k, point in enumerate(points) if not point.converged]
     if missed:
-        worst = max(missed, key=lambda k: records[k][1])
+        worst = max(missed, key=lambda k: points[k].gap)
         warnings.warn(
-            f"{len(missed)} of {len(records)} points did not reach tol {tol:.1e}; the largest "
-            f"relative gap is {records[worst][1]:.1e} at lam {lams[worst]:.3g}. The gaps are "
+            f"{len(missed)} of {len(points)} points did not reach tol {tol:.1e}; the largest "
+            f"relative gap is {points[worst].gap:.1e} at lam {lams[worst]:.3g}. The gaps are "
             "valid bounds all the same; increase tol, or solve these points on their own.",
             ConvergenceWarning,
             stacklevel=4,
@@ -272,20 +272,26 @@ def lam_max(problem: Problem) -> float:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
-    return _start(problem)[0]
+    return _top(problem, _consensus(problem))
 
 
-def _start(problem: Problem) -> tuple[float, Array | None, Array | None]:
-    """lam_max with parameters and flow to start there, where they are known."""
+def _top(problem: Problem, start: tuple[Array, Array] | None) -> float:
+    """The value of `lam_max`, given what `_consensus` found."""
     if not problem.graph.n_edges or not problem.loss.labelled.any():
-        return 0.0, None, None
+        return 0.0
+    return _by_doubling(problem) if start is None else _congestion(problem, start[1])
+
+
+def _consensus(problem: Problem) -> tuple[Array, Array] | None:
+    """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
+    if not (problem.penalty.is_norm and problem.loss.smooth and problem.graph.n_edges):
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
-        w = _pooled(problem) if problem.penalty.is_norm and problem.loss.smooth else None
-        if w is None:
-            return _by_doubling(problem), None, None
+        w = _pooled(problem)
+        if w is None or not np.isfinite(w).all():
+            return None
         pull = -problem.loss.grad(w)
-        u = _least_congested(problem, pull - _means(problem.graph, pull))
-        return _congestion(problem, u), w, u
+        return w, _least_congested(problem, pull - _means(problem.graph, pull))
 
 
 def _means(graph: Graph, values: Array) -> Array:
@@ -362,7 +368,7 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
 
 
 def _potential(graph: Graph, give: Array, demand: Array) -> Array:
-    """x with D^T C D x = demand, nearly."""
+    """Potentials x with D^T C D x = demand, nearly."""
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return _laplacian_direct(graph, give, demand)
     ends = np.maximum(np.abs(graph.incidence_t) @ give, np.finfo(float).tiny)
@@ -391,7 +397,7 @@ class _Forest:
         self.sign = np.where(self.order == ends[0], 1.0, -1.0)[self.inner]
 
     def flow(self, demand: Array) -> Array:
-        """u over the forest with D^T u = demand: what each subtree sends to its parent."""
+        """The flow over the forest with D^T u = demand: what each subtree sends to its parent."""
         n = self.graph.n_nodes
         inner = np.flatnonzero(self.inner)
         lower = sparse.eye_array(n, format="csr") - sparse.csr_array(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import cached_property
 from typing import Any
 
@@ -89,9 +88,9 @@ class Problem:
         >>> problem.with_lam(2.0).lam, problem.with_lam(2.0).loss is problem.loss
         (2.0, True)
         """
-        other = copy.copy(self)
-        for name in ("scale", "coupled", "parts", "undetermined"):  # those that depend on lam
-            other.__dict__.pop(name, None)
+        other = object.__new__(type(self))
+        for name in ("graph", "data", "loss", "penalty"):
+            setattr(other, name, getattr(self, name))
         other.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
         return other
 

@@ -280,13 +280,13 @@ class OnlyValue(Penalty):
 
 def test_a_penalty_that_gives_too_little_says_so():
     v, one = np.ones((1, 2)), np.ones(1)
-    with pytest.raises(TypeError, match="OnlyValue must give prox or prox_conjugate"):
+    with pytest.raises(ValueError, match="OnlyValue must give prox or prox_conjugate"):
         OnlyValue().prox(v, one)
-    with pytest.raises(TypeError, match="OnlyValue must give prox or prox_conjugate"):
+    with pytest.raises(ValueError, match="OnlyValue must give prox or prox_conjugate"):
         OnlyValue().prox_conjugate(v, one, one)
-    with pytest.raises(TypeError, match="OnlyValue must give conjugate"):
+    with pytest.raises(ValueError, match="OnlyValue must give conjugate"):
         OnlyValue().conjugate(v, one)
-    with pytest.raises(TypeError, match="OnlyValue must give dual_norm"):
+    with pytest.raises(ValueError, match="OnlyValue must give dual_norm"):
         OnlyValue().dual_norm(v)
 
 

@@ -74,11 +74,17 @@ def test_a_table_in_another_order_than_the_graph():
     np.testing.assert_allclose(result.w, fit(ROWS).w[::-1], atol=1e-6)
 
 
+def test_a_whole_float_counts_classes():
+    assert Multinomial(3.0) == Multinomial(3) and type(Multinomial(3.0).n_classes) is int
+
+
 @pytest.mark.parametrize(
     ("loss", "y", "words"),
     [
-        ("logistic", 0.0, "must be -1 or 1; got 0 at node 1"),
-        ("hinge", 2.0, "must be -1 or 1; got 2 at node 1"),
+        ("logistic", 0.0, r"must be -1 or 1; got 0 at node 1\. Use 2\*y - 1\.$"),
+        ("logistic", False, r"got 0 at node 1\. Use 2\*y - 1\.$"),
+        ("hinge", 0.0, r"must be -1 or 1; got 0 at node 1\. Use 2\*y - 1\.$"),
+        ("hinge", 2.0, r"must be -1 or 1; got 2 at node 1\.$"),
         ("poisson", -1.0, "must be >= 0; got -1 at node 1"),
         ("multinomial", 0.5, "whole numbers"),
         (Multinomial(3), 3.0, "whole numbers 0..2; got 3 at node 1"),
@@ -98,7 +104,7 @@ def test_labels_outside_the_domain_name_the_node(loss, y, words):
     [
         ({}, "must name every node with data; 0 is missing"),
         ({0: "squared", 1: "huber", 2: "squared"}, "must name every node with data; 3 is missing"),
-        ({i: "squared" for i in range(5)}, "unknown: 4"),
+        ({i: "squared" for i in range(5)}, "unknown: 4.*drop these keys of the dict"),
         ({str(i): "squared" for i in range(4)}, "convert one side"),
         ({**dict.fromkeys(range(3), "squared"), 3: "sqared"}, "Did you mean"),
         ({**dict.fromkeys(range(3), "squared"), 3: 7}, "loss must be one of"),

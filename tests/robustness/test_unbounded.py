@@ -16,7 +16,8 @@ MIXED = ([[1.0, 0.5], [1.0, 0.5], [0.3, -1.0], [0.3, -1.0]], [1.0, -1.0, 1.0, -1
 
 
 def solve_warned(problem, n):
-    with pytest.warns(DataWarning, match=f"{n} nodes?, such as.*no minimiser.*l2") as caught:
+    words = f"{n} nodes?, such as.*no minimiser.*labels, or counts.*regulariser, such as l2=1e-3"
+    with pytest.warns(DataWarning, match=words) as caught:
         result = solve(problem)
     assert len(caught) == 1
     return result

@@ -145,7 +145,7 @@ def test_edge_list_with_categories_nullable_ints_and_repeated_names():
 
 
 def test_lazy_table_and_series_are_errors():
-    with pytest.raises(ValueError, match=r"must be a DataFrame; got LazyFrame\. Collect"):
+    with pytest.raises(ValueError, match=r"must be a DataFrame; got LazyFrame\. Use \.collect\(\)"):
         as_graph(pl.LazyFrame({"source": [1], "target": [2]}))
     with pytest.raises(ValueError, match="must be a DataFrame; got Series"):
         as_graph(pd.Series([1, 2]))

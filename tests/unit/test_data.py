@@ -88,7 +88,8 @@ def test_bad_label_and_sample_weight_name_the_node():
         ({"X": [["a"], ["b"]]}, "X must be numeric"),
         ({"X": np.array([["2020-01-01"], ["2020-01-02"]], "M8[D]")}, "X must be numeric"),
         ({"y": [1.0]}, r"y must have one entry per row \(2\); got 1"),
-        ({"y": [[1.0], [2.0]]}, "y must have 1 dimension"),
+        ({"y": [[1.0], [2.0]]}, r"y must have 1 dimension.* got shape \(2, 1\)\. Use y\.ravel\(\)"),
+        ({"y": [[1.0, 2.0]] * 2}, r"y must have 1 dimension.* got shape \(2, 2\)\.$"),
         ({"ptr": [0, 1]}, r"ptr must run from 0 to the number of rows \(2\)"),
         ({"ptr": [1, 2]}, "ptr must run from 0"),
         ({"ptr": [0, 2, 1, 2], "nodes": list("abc")}, "ptr must not decrease"),
@@ -197,7 +198,7 @@ def test_from_long_wrong_length(what):
 
 
 def test_from_long_unknown_missing_and_no_ids():
-    with pytest.raises(ValueError, match=r"unknown: 'b'"):
+    with pytest.raises(ValueError, match=r"rows must be in nodes; unknown: 'b'.*Add these ids"):
         LocalData.from_long([[1.0], [2.0]], [1, 2], ["a", "b"], nodes=["a"])
     with pytest.raises(ValueError, match=r"node id must not be missing; got None at position 1"):
         LocalData.from_long([[1.0], [2.0]], [1, 2], ["a", None])
@@ -272,7 +273,14 @@ def test_from_frame_with_chosen_columns_nodes_and_weights(library):
         ({"price": [1.0, None, 3.0]}, r"X at node 'a', its row 0, column \"price\""),
         ({"sold": [1.0, 2.0, None]}, r"y at node 'b', its row 1"),
         ({"shop": ["a", None, "b"]}, r"node id must not be missing; got .* at position 1"),
-        ({"price": ["cheap", "fair", "dear"]}, r'Column "price" must be numeric'),
+        (
+            {"price": ["cheap", "fair", "dear"]},
+            r'Column "price" must be numeric; .*Encode it as numbers or leave it out by features=',
+        ),
+        (
+            {"sold": ["few", "some", "many"]},
+            r'Column "sold" must be numeric; .*\. Encode it as numbers\.$',
+        ),
         ({"price": [datetime.date(2024, 1, 1)] * 3}, r'Column "price" must be'),
         ({"price": [datetime.datetime(2024, 1, 1)] * 3}, r'Column "price" must be real numbers'),
     ],
@@ -280,6 +288,14 @@ def test_from_frame_with_chosen_columns_nodes_and_weights(library):
 def test_from_frame_errors_name_the_place(library, columns, words):
     with pytest.raises(ValueError, match=words):
         LocalData.from_frame(library(frame(**columns)), node="shop", target="sold")
+
+
+def test_from_frame_takes_no_lazy_table_and_no_list():
+    words = r"DataFrame; got polars\..*LazyFrame\. Use \.collect\(\) first\."
+    with pytest.raises(ValueError, match=words):
+        LocalData.from_frame(pl.LazyFrame(frame()), node="shop", target="sold")
+    with pytest.raises(ValueError, match=r"DataFrame; got list\. Convert it first\."):
+        LocalData.from_frame([1], node="shop", target="sold")
 
 
 @LIBRARIES

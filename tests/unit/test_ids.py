@@ -168,9 +168,19 @@ def test_unknown_ids_message_hints_at_mixed_up_types():
     assert "text such as '1'" in text and "int such as 1" in text and "convert one side" in text
 
 
-def test_unknown_ids_message_shows_the_graph_ids_when_the_types_agree():
-    text = unknown_ids_message(as_ids(["a"]), as_ids(["b"]), "the data")
-    assert "unknown: 'b'" in text and "Graph ids: 'a'" in text
+@pytest.mark.parametrize(
+    ("where", "owner", "advice"),
+    [
+        ("the data", "the graph", "Add the nodes to the graph or drop these rows."),
+        ("loss", "the graph", "Add the nodes to the graph or drop these keys of the dict."),
+        ("the rows", "nodes", "Add these ids to nodes or drop these rows."),
+        ("the edges", "nodes", "Add these ids to nodes or drop these edges."),
+    ],
+)
+def test_unknown_ids_message_shows_the_known_ids_and_advice_for_the_place(where, owner, advice):
+    text = unknown_ids_message(as_ids(["a"]), as_ids(["b"]), where)
+    assert text.startswith(f"Every node id of {where} must be ") and "unknown: 'b'." in text
+    assert text.endswith(f" The ids of {owner}: 'a'. {advice}")
 
 
 @settings(derandomize=True, deadline=None)

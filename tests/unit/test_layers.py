@@ -15,7 +15,7 @@ LAYERS = (
     ("graph", "graphs", "data"),
     ("losses", "penalties"),
     ("certificate", "correction", "problem", "result"),
-    ("solvers",),
+    ("path", "solvers"),
     (
         "agnostic",
         "baselines",
@@ -37,6 +37,7 @@ NEIGHBOURS = {
     "graphs": {"graph", "data"},
     "certificate": {"correction", "problem", "result"},
     "correction": {"certificate", "problem", "result"},
+    "path": {"solvers"},
     "problem": {"certificate", "correction", "result"},
     "result": {"certificate", "problem"},
     "runtime": {"privacy", "robust"},

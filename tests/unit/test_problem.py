@@ -1,3 +1,4 @@
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -53,6 +54,8 @@ def test_a_loss_per_node_is_matched_by_id():
         (lambda: two_nodes(lam=-1), "lam must be finite and >= 0; got -1. Use lam=0 for local"),
         (lambda: two_nodes(lam=np.nan), "lam must be finite and >= 0; got nan."),
         (lambda: two_nodes(lam="big"), "lam must be a number; got 'big'."),
+        (lambda: two_nodes(lam=True), "lam must be a number; got True."),
+        (lambda: two_nodes(lam=np.True_), "lam must be a number; got np.True_."),
         (lambda: two_nodes(loss="square"), 'No loss "square". Did you mean "squared"?'),
         (lambda: two_nodes(loss=3), "loss must be one of absolute, hinge, huber, logistic,"),
         (lambda: two_nodes(loss={"a": "squared"}), "loss must name every node with data; 'b' is"),
@@ -76,6 +79,10 @@ def test_a_loss_per_node_is_matched_by_id():
             "graph must be a nefele Graph; got list. Convert it by nefele.as_graph(...).",
         ),
         (
+            lambda: Problem(nx.path_graph(2), None, lam=1.0),
+            "graph must be a nefele Graph; got networkx.classes.graph.Graph. Convert it by",
+        ),
+        (
             lambda: Problem(Graph.from_edges([(0, 1)]), [1, 2], lam=1.0),
             "data must be LocalData; got list. Build it by LocalData.from_frame, from_long or",
         ),
@@ -84,6 +91,9 @@ def test_a_loss_per_node_is_matched_by_id():
             "Squared needs data; got None.",
         ),
         (lambda: two_nodes().objective([[1.0]]), "w must have shape (2, 1); got (1, 1)."),
+        (lambda: two_nodes().check_w([[1.0]], "w0"), "w0 must have shape (2, 1); got (1, 1)."),
+        (lambda: two_nodes().check_w([[1.0], []], "w0"), "w0 must be a rectangular array;"),
+        (lambda: two_nodes().check_u("zero", "u0"), "u0 must be numeric; got dtype"),
         (
             lambda: two_nodes().gap(np.zeros((2, 1)), np.zeros((2, 1))),
             "u must have shape (1, 1); got (2, 1).",
@@ -149,7 +159,6 @@ def test_unbounded_nodes_are_those_of_separable_components():
     X = [[1.0], [-1.0]]
     parts = [(X, [1.0, -1.0]), None, (X, [1.0, -1.0]), (X, [-1.0, 1.0])]
     data = LocalData.from_list(parts)
-    zero = np.zeros((4, 1))
     problem = Problem(graph, data, loss="logistic", lam=1.0)
     assert problem.unbounded().tolist() == [True, True, False, False]
     alone = Problem(graph, data, loss="logistic", lam=0.0)

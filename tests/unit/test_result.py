@@ -82,6 +82,11 @@ def test_every_status_has_advice(status):
     assert status.advice.endswith(".")
 
 
+@pytest.mark.parametrize("status", [Status.MAX_ITER, Status.STALLED])
+def test_advice_when_the_tolerance_is_not_reached(status):
+    assert "ncrease" in status.advice and "tol" in status.advice and "rescale" in status.advice
+
+
 def test_converged_means_optimal(result):
     assert result.converged and result.status == "optimal"
     assert not dataclasses.replace(result, status=Status.MAX_ITER).converged

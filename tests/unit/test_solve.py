@@ -33,14 +33,19 @@ def test_auto_picks_by_problem():
         ({"max_iter": 0}, "max_iter must be an integer >= 1; got 0."),
         ({"max_iter": 2.5}, "max_iter must be an integer >= 1; got 2.5."),
         ({"solver": "primaldual"}, 'No solver "primaldual". Did you mean "primal_dual"?'),
-        ({"w0": np.zeros((1, 2))}, "w must have shape (4, 2); got (1, 2)."),
-        ({"u0": np.zeros((4, 2))}, "u must have shape (3, 2); got (4, 2)."),
+        ({"w0": np.zeros((1, 2))}, "w0 must have shape (4, 2); got (1, 2)."),
+        ({"u0": np.zeros((4, 2))}, "u0 must have shape (3, 2); got (4, 2)."),
     ],
 )
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError) as error:
         solve(chain_problem(), **options)
     assert str(error.value).startswith(message)
+
+
+def test_a_whole_float_is_a_count():
+    result = solve(chain_problem(), "primal_dual", tol=None, max_iter=1e1)
+    assert result.n_iter == 10 and type(result.n_iter) is int
 
 
 def test_problem_must_be_a_problem():

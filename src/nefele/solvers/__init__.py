@@ -101,8 +101,8 @@ def solve(
         as_solver(solver, problem),
         tol=tol,
         max_iter=max_iter,
-        w0=None if w0 is None else _finite(problem.check_w(w0), "w0"),
-        u0=None if u0 is None else _finite(problem.check_u(u0), "u0"),
+        w0=None if w0 is None else _finite(problem.check_w(w0, "w0"), "w0"),
+        u0=None if u0 is None else _finite(problem.check_u(u0, "u0"), "u0"),
         callback=callback,
     )
 

@@ -65,7 +65,7 @@ class StochasticPrimalDual(Solver):
             raise ValueError(f"fraction must be in (0, 1]; got {self.fraction!r}.")
         if self.gamma is not None:
             check_number(self.gamma, "gamma", low=0.0, strict=True)
-        check_count(self.seed, "seed")
+        self.seed = check_count(self.seed, "seed")
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
         graph, loss = problem.graph, problem.loss
