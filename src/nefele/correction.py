@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nefele.problem import Problem
 
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
-_DIRECT = 2000  # nodes up to which a Laplacian is factorised
+_DIRECT = 300  # nodes up to which a Laplacian is factorised
 _MOST_STEPS = 500
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
 _COMPILED = 20_000  # numbers in x from which compiled products pay off

@@ -17,7 +17,7 @@ def test_lam_that_is_no_strength_is_an_error(lam):
         Problem(path(4), data(), lam=lam)
 
 
-@pytest.mark.parametrize("lam", [1, np.float32(0.5), np.int64(2), True], ids=repr)
+@pytest.mark.parametrize("lam", [1, np.float32(0.5), np.int64(2)], ids=repr)
 def test_lam_of_any_real_type(lam):
     assert Problem(path(4), data(), lam=lam).lam == float(lam)
 

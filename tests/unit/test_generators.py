@@ -231,7 +231,7 @@ def test_points_are_not_changed_and_may_be_read_only():
     ("make", "words"),
     [
         (lambda: chain(0), "n must be an integer >= 1; got 0"),
-        (lambda: chain(2.0), r"n must be an integer >= 1; got 2\.0"),
+        (lambda: chain(2.5), r"n must be an integer >= 1; got 2\.5"),
         (lambda: star(-1), "n must be an integer >= 1; got -1"),
         (lambda: chain(3, nodes=["a"]), r"one id per node \(3\); got 1"),
         (lambda: chain(2, nodes=["a", "a"]), "distinct; 'a' is repeated"),
