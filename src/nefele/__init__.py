@@ -5,10 +5,11 @@ One personal model per node of a network, neighbours coupled, every fit with a c
 
 from nefele import datasets, graphs, losses, penalties, solvers
 from nefele.certificate import Certificate
+from nefele.critical import lam_max
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.graphs import as_graph
-from nefele.path import PathResult, lam_max, path
+from nefele.lam_path import PathResult, path
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
 from nefele.solvers import solve

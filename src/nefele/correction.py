@@ -71,7 +71,7 @@ class FlowOnly:
         right -= _component_means(graph, right)
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes:
-            x = _laplacian_direct(graph, give, right)
+            x = laplacian_direct(graph, give, right)
         else:
             diagonal = np.maximum(_ends(graph, give), np.finfo(float).tiny)
             system = BlockLaplacian(graph, give)
@@ -184,7 +184,7 @@ def _component_means(graph: Graph, values: Array) -> Array:
     return np.stack([(np.bincount(parts, v) / count)[parts] for v in values.T], axis=1)
 
 
-def _laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
+def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     """Solve D^T C D x = right, one node of each component held at zero."""
     _, grounded = np.unique(graph.components, return_index=True)
     keep = np.ones(graph.n_nodes, dtype=bool)

@@ -15,7 +15,7 @@ LAYERS = (
     ("graph", "graphs", "data"),
     ("losses", "penalties"),
     ("certificate", "correction", "problem", "result"),
-    ("path", "solvers"),
+    ("critical", "lam_path", "solvers"),
     (
         "agnostic",
         "baselines",
@@ -37,7 +37,8 @@ NEIGHBOURS = {
     "graphs": {"graph", "data"},
     "certificate": {"correction", "problem", "result"},
     "correction": {"certificate", "problem", "result"},
-    "path": {"solvers"},
+    "critical": {"solvers"},
+    "lam_path": {"critical", "solvers"},
     "problem": {"certificate", "correction", "result"},
     "result": {"certificate", "problem"},
     "runtime": {"privacy", "robust"},

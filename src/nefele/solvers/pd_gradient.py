@@ -14,7 +14,7 @@ import numpy as np
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
-from nefele.solvers.primal_dual import _sizes
+from nefele.solvers.primal_dual import typical_sizes
 
 _MOST_DOUBLINGS = 60
 _SLACK = 1e-10  # differences of gradients below this share of their terms are rounding errors
@@ -69,7 +69,7 @@ class PrimalDualGradient(Solver):
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
         state = State(w, np.zeros_like(u0) if alone.all() else u0.copy())
-        unit, force = _sizes(problem) if problem.coupled else (1.0, 1.0)
+        unit, force = typical_sizes(problem) if problem.coupled else (1.0, 1.0)
         size = np.minimum(problem.scale, force)
         hess = loss.hess(w)
         steep = loss.curvature() if hess is None else np.linalg.eigvalsh(hess)[:, -1]

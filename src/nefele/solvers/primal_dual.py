@@ -73,7 +73,7 @@ class PrimalDual(Solver):
         if isolated.any():
             state.w[isolated] = problem.loss.minimise()[isolated]
         if not self.printed:
-            state.extra["unit"], force = _sizes(problem)
+            state.extra["unit"], force = typical_sizes(problem)
             flow = np.minimum(problem.scale, force)
             state.extra["flow"] = np.where(flow > 0, flow, 1.0)  # lam = 0: any step will do
             gamma = self.gamma or _FIRST_GAMMA * state.extra["unit"]
@@ -170,7 +170,7 @@ class PrimalDual(Solver):
         self._set_steps(problem, state)
 
 
-def _sizes(problem: Problem) -> tuple[float, float]:
+def typical_sizes(problem: Problem) -> tuple[float, float]:
     """Typical sizes of parameters and of flows.
 
     The first is the distance of the (slightly regularised) local fits from the pooled one, the

@@ -13,7 +13,7 @@ import numpy as np
 from nefele._checks import Array, check_count, check_number
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
-from nefele.solvers.primal_dual import _sizes
+from nefele.solvers.primal_dual import typical_sizes
 
 _SAFE = 0.99  # the condition on the steps is a strict inequality
 _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
@@ -83,7 +83,7 @@ class StochasticPrimalDual(Solver):
         if not problem.coupled:
             state.extra["tau"] = np.ones(graph.n_nodes)
             return state
-        unit, force = _sizes(problem)
+        unit, force = typical_sizes(problem)
         state.extra.update(size=np.minimum(problem.scale, force), gamma=self.gamma or unit)
         self._set_steps(problem, state)
         # A first step of all edges: a flow given from outside may be outside its ball.

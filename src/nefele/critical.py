@@ -1,0 +1,238 @@
+"""From which lam on everything is equal (NFL, Sec. V).
+
+For a norm penalty and differentiable losses each connected component has one model from a finite
+lam on: the least lam with a flow D^T u = -grad L(wbar), ||u_e||_dual <= lam A_e, wbar the pooled
+optimum. Any such flow bounds it from above; on a forest there is only one.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.linalg import spsolve_triangular
+
+from nefele._checks import Array
+from nefele.correction import BlockLaplacian, conjugate_gradients, laplacian_direct
+from nefele.graph import Graph
+from nefele.problem import Problem
+from nefele.result import Status
+from nefele.solvers import solve
+
+_NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties start
+_MOST_DOUBLINGS = 60
+_NEWTON_STEPS = 100
+_REWEIGHTINGS = 12
+_DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
+
+
+def lam_max(problem: Problem) -> float:
+    """From which lam on each connected component has one model (nearly, for smooth penalties).
+
+    Norm penalties and differentiable losses: an upper bound of the critical lam, max_e
+    ||u_e||_dual / A_e over a flow D^T u = -grad L(wbar), wbar the pooled optimum of each
+    component; exact when the graph has no cycles. Other penalties and losses have no such lam:
+    there the lam at which the parameters spread 1% as far as the local fits.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own lam plays no part.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, lam_max
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> lam_max(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0))
+    4.0
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    return critical_lam(problem, consensus(problem))
+
+
+def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
+    """The value of `lam_max`, given what `consensus` found."""
+    if not problem.graph.n_edges or not problem.loss.labelled.any():
+        return 0.0
+    return _by_doubling(problem) if start is None else _congestion(problem, start[1])
+
+
+def consensus(problem: Problem) -> tuple[Array, Array] | None:
+    """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
+    if not (problem.penalty.is_norm and problem.loss.smooth and problem.graph.n_edges):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        w = _pooled(problem)
+        if w is None or not np.isfinite(w).all():
+            return None
+        pull = -problem.loss.grad(w)
+        return w, _least_congested(problem, pull - _means(problem.graph, pull))
+
+
+def _means(graph: Graph, values: Array) -> Array:
+    """Mean over each node's component, shape (n_nodes, d)."""
+    return (_sums(graph, values) / np.bincount(graph.components)[:, None])[graph.components]
+
+
+def _sums(graph: Graph, values: Array) -> Array:
+    """Sum over each component, shape (n_components, d)."""
+    parts = graph.components
+    return np.stack([np.bincount(parts, column) for column in values.T], axis=1)
+
+
+def _pooled(problem: Problem) -> Array | None:
+    """Minimiser of each component's summed loss by damped Newton steps, shape (n_nodes, d).
+
+    None when the loss has no Hessian.
+    """
+    graph, loss, d = problem.graph, problem.loss, problem.d
+    parts = graph.components
+    w = np.zeros((graph.n_nodes, d))
+    value = np.bincount(parts, loss.value(w))
+    for _ in range(_NEWTON_STEPS):
+        hess = loss.hess(w)
+        if hess is None:
+            return None
+        slope = _sums(graph, loss.grad(w))
+        bend = _sums(graph, hess.reshape(-1, d * d)).reshape(-1, d, d)
+        move = -(np.linalg.pinv(bend, rcond=1e-13, hermitian=True) @ slope[..., None])[..., 0]
+        step = np.ones(len(move))
+        for _ in range(40):
+            trial = w + (step[:, None] * move)[parts]
+            new = np.bincount(parts, loss.value(trial))
+            ok = new <= value + 1e-14 * np.abs(value)
+            if ok.all():
+                break
+            step = np.where(ok, step, 0.5 * step)
+        w, fallen = np.where(ok[parts, None], trial, w), value - np.where(ok, new, value)
+        value = np.where(ok, new, value)
+        if (fallen <= 1e-15 * np.abs(value)).all():
+            break
+    return w
+
+
+def _congestion(problem: Problem, u: Array) -> float:
+    return float((problem.penalty.dual_norm(u) / problem.graph.weight).max())
+
+
+def _least_congested(problem: Problem, demand: Array) -> Array:
+    """A flow D^T u = demand with a small max_e ||u_e||_dual / A_e; the only one on a forest.
+
+    Electrical flows C D x with conductances C = A at first, then less on congested edges.
+    Rounding errors go over a spanning forest, so that every flow is valid.
+    """
+    graph, penalty = problem.graph, problem.penalty
+    forest = _Forest(graph)
+    best = forest.flow(demand)
+    if forest.spans_all or not demand.any():
+        return best
+    least = _congestion(problem, best)
+    weight = graph.weight[:, None]
+    give = weight.copy()
+    for _ in range(_REWEIGHTINGS):
+        flow = give * graph.diff(_potential(graph, give, demand))
+        flow += forest.flow(demand - graph.div(flow))
+        load = np.abs(flow) if penalty.entrywise else penalty.dual_norm(flow)[:, None]
+        load = load / weight
+        top = load.max(axis=0)
+        if top.max() < least:
+            best, least = flow, float(top.max())
+        top = np.where(top > 0, top, 1.0)
+        give = give / (0.1 + load / top)
+    return best
+
+
+def _potential(graph: Graph, give: Array, demand: Array) -> Array:
+    """Potentials x with D^T C D x = demand, nearly."""
+    if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
+        return laplacian_direct(graph, give, demand)
+    ends = np.maximum(np.abs(graph.incidence_t) @ give, np.finfo(float).tiny)
+    return conjugate_gradients(BlockLaplacian(graph, give), lambda r: r / ends, demand, 1e-6)[0]
+
+
+class _Forest:
+    """A spanning forest: every balanced demand has exactly one flow over it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, n = graph, graph.n_nodes
+        roots = np.unique(graph.components, return_index=True)[1]
+        self.spans_all = graph.n_edges == n - len(roots)
+        rows = np.concatenate([graph.head, np.full(len(roots), n)])
+        columns = np.concatenate([graph.tail, roots])
+        links = sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
+        order, parent = breadth_first_order(links.tocsr(), n, directed=False)
+        self.order = order[:0:-1]  # children before parents
+        rank = np.empty(n + 1, dtype=np.int64)
+        rank[self.order], rank[n] = np.arange(n), n
+        self.up = rank[parent[self.order]]
+        ends = np.sort(np.stack([self.order, parent[self.order]]), axis=0)
+        keys = graph.head * n + graph.tail  # sorted, as edges are
+        self.inner = self.up < n
+        self.edge = np.searchsorted(keys, ends[0] * n + ends[1])[self.inner]
+        self.sign = np.where(self.order == ends[0], 1.0, -1.0)[self.inner]
+
+    def flow(self, demand: Array) -> Array:
+        """The flow over the forest with D^T u = demand: what each subtree sends to its parent."""
+        n = self.graph.n_nodes
+        inner = np.flatnonzero(self.inner)
+        lower = sparse.eye_array(n, format="csr") - sparse.csr_array(
+            (np.ones(len(inner)), (self.up[inner], inner)), shape=(n, n)
+        )
+        total = spsolve_triangular(lower.tocsr(), demand[self.order], lower=True)
+        u = np.zeros((self.graph.n_edges, demand.shape[1]))
+        u[self.edge] = self.sign[:, None] * total[inner]
+        return u
+
+
+def local_fits(problem: Problem) -> Array:
+    """Local fits, slightly regularised since some losses have no minimiser."""
+    curvature = problem.loss.curvature()
+    step = 100 / np.where(curvature > 0, curvature, 1.0)
+    return problem.loss.prox(np.zeros((problem.graph.n_nodes, problem.d)), step)
+
+
+def spread(problem: Problem, w: Array) -> float:
+    """How far parameters of nodes with data are from their component's mean (root mean square)."""
+    known = problem.loss.labelled
+    if not known.any():
+        return 0.0
+    seen = problem.penalty.mix(np.where(known[:, None], w, 0.0))
+    parts = problem.graph.components
+    count = np.maximum(np.bincount(parts, known), 1)[:, None]
+    away = seen - (_sums(problem.graph, seen) / count)[parts]
+    return float(np.sqrt((away[known] ** 2).sum(axis=1).mean()))
+
+
+def _by_doubling(problem: Problem) -> float:
+    """Where the spread of w is about 1% of the local fits', to a factor of two."""
+    goal = _NEAR * spread(problem, local_fits(problem))
+    if not goal > 0:
+        return 0.0
+    known = problem.loss.labelled
+    lam = float(problem.loss.curvature()[known].mean() / problem.graph.weighted_degree.mean())
+    lam = lam if 0 < lam < np.inf else 1.0
+    w: Array | None = None
+    rising: bool | None = None
+    for _ in range(_MOST_DOUBLINGS):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = solve(problem.with_lam(lam), tol=1e-3, w0=w)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        w = result.w
+        near = spread(problem, w) <= goal
+        if rising is None:
+            rising = not near
+        if near and rising:
+            return lam
+        if not near and not rising:
+            return 2 * lam
+        lam = 2 * lam if rising else lam / 2
+    return lam
