@@ -12,6 +12,8 @@ from nefele.data import LocalData
 from nefele.losses.base import BoundLoss
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 
+_MANY = 20  # parameters from which few rows make a difference
+
 
 @dataclass(frozen=True)
 class Squared(PointwiseLoss):
@@ -45,7 +47,8 @@ class Squared(PointwiseLoss):
 class BoundSquared(BoundPointwise):
     """Quadratic losses 1/2 w^T H_i w - b_i^T w + c_i with H_i = 2 X^T X / m_i + 2 l2 I.
 
-    Keeps the eigenbasis of every H_i, so that a prox with any step costs two small products.
+    Keeps the eigenbasis of every H_i, so that a prox with any step costs two small products;
+    where rows are few and parameters many, Woodbury's identity on the rows instead.
     """
 
     @cached_property
@@ -81,16 +84,42 @@ class BoundSquared(BoundPointwise):
         """(I + step H_i)^-1 (v + step b_i) in the eigenbasis; with l1, coordinate descent."""
         if not self.smooth:
             return self._lasso_prox(v, step, v if start is None else start)
-        values, vectors = self._eigen
         right = v + step[:, None] * self.b
+        if self._wide:
+            return self._woodbury(step, right)
+        values, vectors = self._eigen
         along = (right[:, None, :] @ vectors)[:, 0, :] / (1 + step[:, None] * values)
         return (vectors @ along[..., None])[..., 0]
 
     def affine_prox(self, step: Array) -> tuple[Array, Array]:
         """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
+        if self._wide:
+            A = self._woodbury(step, np.broadcast_to(np.eye(self.d), self.H.shape))
+            return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
         values, vectors = self._eigen
         A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
+
+    @cached_property
+    def _wide(self) -> bool:
+        return self.d >= _MANY and 2 * int(self.data.counts.max(initial=0)) <= self.d
+
+    def _woodbury(self, step: Array, right: Array) -> Array:
+        """(I + step H_i)^-1 right_i for vectors (n_nodes, d) or matrices (n_nodes, d, k).
+
+        With H = Z^T Z + 2 l2 I and t = step / (1 + 2 l2 step) the inverse is
+        (I - t Z^T (I + t Z Z^T)^-1 Z) / (1 + 2 l2 step).
+        """
+        single = right.ndim == 2
+        columns = right[..., None] if single else right
+        shrink = 1 / (1 + 2 * self.l2 * step)
+        out = shrink[:, None, None] * columns
+        for nodes, rows in self._blocks:
+            Z = np.sqrt(2 * self.data.row_weight[rows])[..., None] * self.data.X[rows]
+            Z_t, t = np.swapaxes(Z, 1, 2), (step * shrink)[nodes, None, None]
+            inner = np.linalg.solve(np.eye(rows.shape[1]) + t * (Z @ Z_t), Z @ out[nodes])
+            out[nodes] -= t * (Z_t @ inner)
+        return out[..., 0] if single else out
 
     def _lasso_prox(self, v: Array, step: Array, start: Array) -> Array:
         from nefele._kernels.lasso import lasso_quadratic

@@ -113,11 +113,11 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     diff = graph.diff(w)
     slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(problem, diff))
     right = -np.bincount(groups.ravel(), slope.ravel(), k)
-    rows, columns = _pairs(groups, groups)
     hess = problem.loss.hess(w)
     if hess is None:
         return None
-    parts = [(rows, columns, hess.ravel())]
+    members, summed = _summed(groups, hess)
+    parts = [(*_pairs(members, members), summed.ravel())]
     active = np.flatnonzero(np.abs(diff).max(axis=1) > 0)
     if active.size:
         bend = scale[active, None, None] * penalty.curvature(diff[active])
@@ -129,6 +129,14 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     rows, columns, values = (np.concatenate(p) for p in zip(*parts, strict=True))
     step = _solve(rows, columns, values, k, right)
     return None if step is None else step[groups]
+
+
+def _summed(groups: Index, hess: Array) -> tuple[Index, Array]:
+    """Unknowns and summed Hessian of each set of nodes with the same unknowns."""
+    _, first, labels = np.unique(groups, axis=0, return_index=True, return_inverse=True)
+    labels, n = labels.ravel(), len(groups)
+    gather = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(first), n))
+    return groups[first], gather @ hess.reshape(n, -1)
 
 
 def _gradient(problem: Problem, diff: Array) -> Array:
