@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from nefele import ConvergenceWarning, Problem, Status, solve
+from nefele import Certificate, ConvergenceWarning, LocalData, Problem, Status, solve
+from nefele.graphs import chain
 from nefele.losses import Squared
 from nefele.penalties import Huber, L1Norm, Lp, Penalty, Quadratic
+from nefele.solvers.base import _Best
 from tests.robustness.problems import data, path
 
 TARGET = np.arange(4.0)[:, None] * [1.0, -1.0]
@@ -266,3 +268,31 @@ def test_parameters_outside_their_domain_are_errors(make):
 def test_exponents_of_numpy_types_are_numbers():
     v = np.array([[1.0, 2.0]])
     np.testing.assert_allclose(Lp(np.int64(3)).value(v), Lp(3).value(v))
+
+
+class HalvedDualNorm(Penalty):
+    """The l1 norm with half its dual norm: its balls are twice too large."""
+
+    is_norm = True
+
+    def value(self, v):
+        return np.abs(v).sum(axis=1)
+
+    def dual_norm(self, u):
+        return 0.5 * np.abs(u).max(axis=1)
+
+    def prox(self, v, step):
+        return np.sign(v) * np.maximum(np.abs(v) - step[:, None], 0.0)
+
+
+def test_a_lower_bound_above_the_objective_proves_nothing():
+    rng = np.random.default_rng(3)
+    table = [(rng.standard_normal((5, 2)), 3 * rng.standard_normal(5)) for _ in range(6)]
+    local, w = LocalData.from_list(table), np.zeros((6, 2))
+    problem = Problem(chain(6), local, penalty=HalvedDualNorm(), lam=0.5)
+    best = _Best(problem)
+    best.add(w, Certificate(1.0, 1.5, "dual", 0.0, np.zeros((5, 2))))
+    assert best.gap_abs == np.inf and best.gap == np.inf
+    best = _Best(problem)
+    best.add(w, Certificate(1.0, 1.0 + 1e-12, "dual", 0.0, np.zeros((5, 2))))
+    assert best.gap_abs == 0.0

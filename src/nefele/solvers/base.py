@@ -22,6 +22,7 @@ Callback = Callable[[Record], Any]
 
 _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
+_CONTRADICTION = 1e-8  # relative excess of a lower bound over the objective that disproves it
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
 
@@ -96,6 +97,13 @@ class _Best:
 
     @property
     def gap_abs(self) -> float:
+        """Objective minus lower bound; inf when the bound lies above by more than rounding.
+
+        Such a bound is no bound: a user's penalty or loss has a wrong dual norm or conjugate.
+        """
+        size = max(abs(self.objective), 1e-6 * abs(self.problem.objective_at_zero))
+        if self.lower > self.objective + _CONTRADICTION * size:
+            return np.inf
         return max(self.objective - self.lower, 0.0)
 
     @property
