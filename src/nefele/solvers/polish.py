@@ -116,7 +116,7 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     hess = problem.loss.hess(w)
     if hess is None:
         return None
-    members, summed = _summed(groups, hess)
+    members, summed = _summed(groups, hess, penalty.entrywise)
     parts = [(*_pairs(members, members), summed.ravel())]
     active = np.flatnonzero(np.abs(diff).max(axis=1) > 0)
     if active.size:
@@ -131,10 +131,12 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
     return None if step is None else step[groups]
 
 
-def _summed(groups: Index, hess: Array) -> tuple[Index, Array]:
+def _summed(groups: Index, hess: Array, entrywise: bool) -> tuple[Index, Array]:
     """Unknowns and summed Hessian of each set of nodes with the same unknowns."""
-    _, first, labels = np.unique(groups, axis=0, return_index=True, return_inverse=True)
-    labels, n = labels.ravel(), len(groups)
+    if entrywise:
+        return groups, hess
+    _, first, labels = np.unique(groups[:, 0], return_index=True, return_inverse=True)
+    n = len(groups)
     gather = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(first), n))
     return groups[first], gather @ hess.reshape(n, -1)
 
