@@ -181,6 +181,10 @@ class Problem:
         edge = u - self.penalty.prox_conjugate(moved, self.scale, sigma)
         return _relative(node, flow), _relative(edge, u)
 
+    def smooth_flow(self, w: Array) -> Array:
+        """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
+        return self.scale[:, None] * self.penalty.gradient(self.graph.diff(w))
+
     def check_w(self, w: Any, name: str = "w") -> Array:
         """W as a float array of shape (n_nodes, d)."""
         return _shaped(w, name, (self.graph.n_nodes, self.d))

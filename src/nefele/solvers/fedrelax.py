@@ -102,9 +102,7 @@ class FedRelax(Solver):
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """The flow of a smooth penalty is its gradient."""
-        diff = problem.graph.diff(state.w)
-        flow = problem.scale[:, None] * problem.penalty.gradient(diff)
-        return state.w, problem.certificate(state.w, flow)
+        return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
 
 
 class _Block:

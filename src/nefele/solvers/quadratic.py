@@ -93,9 +93,7 @@ class QuadraticCG(Solver):
     def certify(
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
-        diff = problem.graph.diff(state.w)
-        flow = problem.scale[:, None] * problem.penalty.gradient(diff)
-        return state.w, problem.certificate(state.w, flow)
+        return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
 
 
 def _quadratic(problem: Problem) -> BoundSquared:
