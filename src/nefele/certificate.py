@@ -22,18 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.correction import FlowOnly, LossAndFlow
+from nefele.correction import FlowOnly, LossAndFlow, corrected, node_give, shift_flow
 from nefele.losses.base import DualPoint
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
 
+Index = NDArray[np.int64]
+
 _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
-_ROUGH = 1e-2  # accuracy of the rounds that only bring the flow inside its balls
+_ROUGH = 0.1  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
-_FINE = (1e-7, 1e-12)  # accuracies of the last one, until the leak is negligible
+_FINE = (1e-5, 1e-8, 1e-12)  # accuracies of the last one, until the leak is negligible
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,14 @@ class Certificate:
         return max(self.objective - self.lower, 0.0)
 
 
-def certify(problem: Problem, w: Array, u: Array, *, firm: bool = False) -> Certificate:
+def certify(
+    problem: Problem, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
+) -> Certificate:
     """Bound objective(w) - optimum with the help of the flow u.
 
     `firm` says that w is the optimum of a reduced problem, exactly fused where it should be, so
-    that only the flow inside the clusters needs correction.
+    that only the flow inside the clusters needs correction. A bound that proves a relative gap of
+    `tol` need not be improved.
     """
     objective = problem.objective(w)
     u = _into_domain(problem, u)
@@ -95,27 +100,41 @@ def certify(problem: Problem, w: Array, u: Array, *, firm: bool = False) -> Cert
         return _radius_bound(problem, w, u, objective)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     system = FlowOnly(problem, w) if only_flow else LossAndFlow(problem, w)
-    for _ in range(_ROUNDS if problem.coupled else 0):
-        x, du = system.solve(dual, u, _ROUGH)
-        outside = float(problem.penalty.domain_ratio(u - du, problem.scale).max()) - 1
-        if outside <= _OUTSIDE or outside * abs(objective) <= _MINOR * _edge_gap(problem, w, u):
+    x, rough = None, 0
+    while problem.coupled and rough < _ROUNDS:
+        x, give = system.solve(dual, u, _ROUGH)
+        inside, outside, spare = shift_flow(problem, u, give, x, w)
+        if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
             break
-        u = _into_domain(problem, u - du)
-        dual.move(x, -problem.graph.div(u))
+        u, rough = inside, rough + 1
+        if not only_flow:
+            dual.move(x, -problem.graph.div(u))
+    start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _FINE:
-        x, du = system.solve(dual, u, rtol)
-        best = max(best, _bound(problem, dual, u, x, du, w, objective), key=lambda c: c.lower)
-        if best.leak <= 1e-2 * best.gap_abs:
+        x, give = system.solve(dual, u, rtol, start)
+        found, solved = _bound(problem, dual, u, give, x, w, objective, only_flow)
+        best = max(best, found, key=lambda c: c.lower)
+        if solved and best.leak <= 1e-2 * max(best.gap_abs, tol * abs(objective)):
             break
+        start = x
     return best
 
 
-def _edge_gap(problem: Problem, w: Array, u: Array) -> float:
-    """Fenchel-Young residual of the edges: the part of the gap that no correction removes."""
-    diff = problem.graph.diff(w)
-    spent = problem.scale @ problem.penalty.value(diff)
-    return float(spent + problem.penalty.conjugate(u, problem.scale).sum() - np.vdot(u, diff))
+def estimate(problem: Problem, w: Array, u: Array) -> float:
+    """A guess of the gap, without proof and without solving a system.
+
+    Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the
+    dual point's equation costs when each node corrects it by itself. For smooth losses.
+    """
+    graph, penalty, loss = problem.graph, problem.penalty, problem.loss
+    u = _into_domain(problem, u)
+    curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
+    diff = graph.diff(w)
+    edges = problem.scale @ penalty.value(diff) - np.vdot(u, diff)
+    edges += penalty.conjugate(u, problem.scale).sum()
+    bend = curvature[:, None] + node_give(problem, w, u)
+    return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())
 
 
 def _into_domain(problem: Problem, u: Array) -> Array:
@@ -126,17 +145,25 @@ def _into_domain(problem: Problem, u: Array) -> Array:
 
 
 def _bound(
-    problem: Problem, dual: DualPoint, u: Array, x: Array, du: Array, w: Array, objective: float
-) -> Certificate:
-    """The lower bound of the corrected dual point."""
+    problem: Problem,
+    dual: DualPoint,
+    u: Array,
+    give: Array,
+    x: Array,
+    w: Array,
+    objective: float,
+    only_flow: bool,
+) -> tuple[Certificate, bool]:
+    """The lower bound of the corrected dual point, and whether its equation holds everywhere."""
     graph, penalty, scale = problem.graph, problem.penalty, problem.scale
-    dual, u = copy.copy(dual), u - du
-    dual.settle(x)
+    dual, u = copy.copy(dual), corrected(problem, u, give, x)
+    if not only_flow:
+        dual.settle(x)
     off = np.abs(dual.flow() + graph.div(u))
-    radius = 2 * np.abs(w).max(axis=0) + np.abs(x).max(axis=0)
+    radius = 2 * np.abs(w).max(axis=0) + (0.0 if only_flow else np.abs(x).max(axis=0))
 
     def at(theta: Array) -> Certificate:
-        flow = theta[graph.head, None] * u
+        flow = u if (theta == 1).all() else theta[graph.head, None] * u
         leak = float(theta @ off @ radius)
         lower = float(-dual.conjugate(theta).sum() - leak)
         if problem.coupled:
@@ -147,17 +174,19 @@ def _bound(
     theta = _shrinkage(problem, u, dual)
     solved = _solved(problem, u, dual, off)
     guess = at(theta)
-    return guess if solved.all() else replace(at(theta * solved), estimate=guess.lower)
+    if solved.all():
+        return guess, True
+    return replace(at(theta * solved), estimate=guess.lower), False
 
 
 def _shrinkage(problem: Problem, u: Array, dual: DualPoint) -> Array:
     """Factor <= 1 per node, equal over each component, that brings the dual into its domain."""
-    ratio = np.ones(int(problem.parts.max()) + 1)
-    np.maximum.at(ratio, problem.parts, dual.domain_ratio())
+    parts = problem.parts
+    ratio = np.maximum(_part_max(parts, parts, dual.domain_ratio()), 1.0)
     if problem.coupled:
         edges = problem.penalty.domain_ratio(u, problem.scale)
-        np.maximum.at(ratio, problem.parts[problem.graph.head], edges)
-    return (1.0 / ratio)[problem.parts]
+        ratio = np.maximum(ratio, _part_max(parts, parts[problem.graph.head], edges))
+    return (1.0 / ratio)[parts]
 
 
 def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[np.bool_]:
@@ -166,12 +195,22 @@ def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[
     Elsewhere only the zero dual point, always feasible, proves anything: a leak times the size
     of an optimum that nobody knows does not.
     """
-    graph, parts = problem.graph, problem.parts
-    error, size = np.zeros((2, int(parts.max()) + 1, problem.d))
-    np.maximum.at(error, parts, off)
-    np.maximum.at(size, parts, dual.size())
-    np.maximum.at(size, parts[graph.head], np.abs(u))
-    return np.asarray((error <= _ROUNDING * size).all(axis=1))[parts]
+    parts = problem.parts
+    size = np.maximum(
+        _part_max(parts, parts, dual.size()),
+        _part_max(parts, parts[problem.graph.head], np.abs(u)),
+    )
+    return np.asarray((_part_max(parts, parts, off) <= _ROUNDING * size).all(axis=1))[parts]
+
+
+def _part_max(parts: Index, of: Index, values: Array) -> Array:
+    """Largest of the non-negative values in each part, `of` naming the part of each value."""
+    count = int(parts.max()) + 1
+    if count == 1:
+        return values.max(axis=0, initial=0.0)[None]
+    out = np.zeros((count, *values.shape[1:]))
+    np.maximum.at(out, of, values)
+    return out
 
 
 def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:

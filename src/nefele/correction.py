@@ -9,25 +9,32 @@ optimum of a reduced problem only the flow need change (M = 0): a weighted graph
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
+from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.losses.base import DualPoint
-from nefele.penalties import Penalty, Quadratic
+from nefele.penalties import L1Norm, L2Norm, Penalty, Quadratic
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
 
+Index = NDArray[np.int64]
+
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 300  # nodes up to which a Laplacian is factorised
+_CROWDED = 4  # edges per node from which a small Laplacian is solved as a dense matrix
 _MOST_STEPS = 500
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
 _COMPILED = 20_000  # numbers in x from which compiled products pay off
+_LEAST = 0.02  # least share of a ball that counts as room
+_DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
+_COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
 
 
 class LossAndFlow:
@@ -35,26 +42,28 @@ class LossAndFlow:
 
     def __init__(self, problem: Problem, w: Array) -> None:
         self.problem = problem
-        self.unit, self.least = _typical(w), 0.02
+        self.unit, self.least = _typical(w), _LEAST
         self._inverse: Array | None = None
 
-    def solve(self, dual: DualPoint, u: Array, rtol: float) -> tuple[Array, Array]:
-        """The correction x of the losses, shape (n_nodes, d), and the change C D x of the flow."""
+    def solve(
+        self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The correction x of the losses, shape (n_nodes, d), and the give of each edge."""
         problem, graph = self.problem, self.problem.graph
         right = dual.flow() + graph.div(u)
         metric = dual.metric()
         if not problem.coupled:
-            return _blockwise(metric, right), 0 * u
+            return _blockwise(metric, right), np.zeros((graph.n_edges, 1))
         penalty = problem.penalty
         most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
         give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
         if self._inverse is None:
             self._inverse = block_inverse(metric, graph, give)
         system = BlockLaplacian(graph, give, metric, penalty)
-        x, solved = conjugate_gradients(system, Blocks(self._inverse), right, rtol)
+        x, solved = conjugate_gradients(system, self._inverse, right, rtol, start)
         if not solved and right.size <= _DENSE:
             x = _dense_solve(system, right)
-        return x, penalty.mix(give * graph.diff(x))
+        return x, give
 
 
 class FlowOnly:
@@ -64,35 +73,57 @@ class FlowOnly:
         self.problem = problem
         self.least = 1e-5
 
-    def solve(self, dual: DualPoint, u: Array, rtol: float) -> tuple[Array, Array]:
-        """No correction of the losses, and the change of the flow."""
+    def solve(
+        self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The potential x of the correction C D x of the flow, and the give of each edge."""
         problem, graph = self.problem, self.problem.graph
         right = dual.flow() + graph.div(u)
         right -= _component_means(graph, right)
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes:
-            x = laplacian_direct(graph, give, right)
-        else:
-            diagonal = np.maximum(_ends(graph, give), np.finfo(float).tiny)
-            system = BlockLaplacian(graph, give)
-            x, _ = conjugate_gradients(system, lambda r: r / diagonal, right, rtol)
-        return np.zeros_like(x), give * graph.diff(x)
+            return laplacian_direct(graph, give, right), give
+        inverse = 1 / np.maximum(_ends(graph, give), np.finfo(float).tiny)
+        system = BlockLaplacian(graph, give)
+        return conjugate_gradients(system, inverse[:, None, :], right, rtol, start)[0], give
 
 
-class Blocks:
-    """Product with one small matrix per node."""
+def node_give(problem: Problem, w: Array, u: Array) -> Array:
+    """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
+    give = problem.penalty.give(u, problem.scale, _typical(w), _LEAST)
+    return _ends(problem.graph, give)
 
-    def __init__(self, blocks: Array) -> None:
-        self.blocks = blocks
 
-    def __call__(self, x: Array) -> Array:
-        if x.size < _COMPILED:
-            return (self.blocks @ x[..., None])[..., 0]
-        from nefele._kernels.laplacian import block_product
+def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
+    """The flow u - C D x."""
+    return u - problem.penalty.mix(give * problem.graph.diff(x))
 
-        out = np.empty_like(x)
-        block_product(_unrolled(x), self.blocks, x, out)
-        return out
+
+def shift_flow(
+    problem: Problem, u: Array, give: Array, x: Array, w: Array
+) -> tuple[Array, float, float]:
+    """The corrected flow brought inside its balls, how far outside it was, and what is spare.
+
+    The last is the Fenchel-Young residual sum_e lam A_e phi(D w) - <u, D w>: the part of the gap
+    that no correction removes.
+    """
+    penalty, scale, graph = problem.penalty, problem.scale, problem.graph
+    kind = _COMPILED_NORMS.get(type(penalty))
+    if kind is not None and x.size >= _COMPILED:
+        from nefele._kernels.certificate import shift
+        from nefele._kernels.laplacian import unrolled
+
+        out = np.empty_like(u)
+        dims = unrolled(problem.d)
+        outside, spare = shift(dims, kind, _DEPTH, graph.ptr, graph.tail, scale, give, x, w, u, out)
+        return out, outside, spare
+    flow = corrected(problem, u, give, x)
+    ratio = penalty.domain_ratio(flow, scale)
+    over = np.maximum(ratio, 1.0)
+    flow *= (np.maximum(1 - _DEPTH * (over - 1), 0.9) / over)[:, None]
+    diff = graph.diff(w)
+    spare = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
+    return flow, float(ratio.max(initial=0.0)) - 1, float(spare)
 
 
 class BlockLaplacian:
@@ -101,49 +132,57 @@ class BlockLaplacian:
     def __init__(
         self, graph: Graph, give: Array, metric: Array | None = None, penalty: Penalty | None = None
     ) -> None:
-        self.graph, self.give, self.penalty = graph, give, penalty
-        self.metric = None if metric is None else Blocks(metric)
+        self.graph, self.give, self.metric, self.penalty = graph, give, metric, penalty
         self.mixed = isinstance(penalty, Quadratic)
 
     def __call__(self, x: Array) -> Array:
-        out = np.zeros_like(x) if self.metric is None else self.metric(x)
+        flow = self.give * self.graph.diff(x)
+        out = self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
+        return out if self.metric is None else out + (self.metric @ x[..., None])[..., 0]
+
+    def compiled(self, x: Array) -> tuple[Any, ...] | None:
+        """Arguments of the compiled loops where these pay off and can do the product."""
         if x.size < _COMPILED or self.mixed:
-            flow = self.give * self.graph.diff(x)
-            return out + self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
-        from nefele._kernels.laplacian import add_laplacian
+            return None
+        from nefele._kernels.laplacian import unrolled
 
-        add_laplacian(_unrolled(x), self.graph.head, self.graph.tail, self.give, x, out)
-        return out
+        blocks = np.empty((0, 0, 0)) if self.metric is None else self.metric
+        return unrolled(x.shape[1]), self.graph.ptr, self.graph.tail, self.give, blocks
 
 
-def _unrolled(x: Array) -> tuple[int, ...]:
-    from nefele._kernels.primal_dual import MOST_UNROLLED
-
-    return (0,) * x.shape[1] if x.shape[1] <= MOST_UNROLLED else ()
+def precondition(inverse: Array, r: Array) -> Array:
+    """Product with one block per node, shape (n_nodes, d, d), or one diagonal, (n_nodes, 1, ..)."""
+    if inverse.shape[1] == r.shape[1] and inverse.shape[2] == r.shape[1]:
+        return np.asarray((inverse @ r[..., None])[..., 0])
+    return inverse[:, 0] * r
 
 
 def conjugate_gradients(
-    apply: Callable[[Array], Array],
-    precondition: Callable[[Array], Array],
-    right: Array,
-    rtol: float,
+    system: BlockLaplacian, inverse: Array, right: Array, rtol: float, start: Array | None = None
 ) -> tuple[Array, bool]:
-    """Preconditioned conjugate gradients on arrays of any shape; whether rtol was reached."""
-    x, r = np.zeros_like(right), right.copy()
-    z = precondition(r)
-    p, rz = z.copy(), float(np.vdot(r, z))
+    """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
+    x = np.zeros_like(right) if start is None else start.copy()
+    r = right.copy() if start is None else right - system(start)
     goal = rtol * float(np.linalg.norm(right))
+    compiled = system.compiled(right)
+    if compiled is not None:
+        from nefele._kernels import laplacian
+
+        cg: Any = laplacian.conjugate_gradients
+        return x, bool(cg(*compiled, inverse, x, r, goal, _MOST_STEPS))
+    z = precondition(inverse, r)
+    p, rz = z.copy(), float(np.vdot(r, z))
     for _ in range(_MOST_STEPS):
         if float(np.linalg.norm(r)) <= goal or not rz > 0:
             return x, True
-        Ap = apply(p)
+        Ap = system(p)
         bend = float(np.vdot(p, Ap))
         if not bend > 0:
             return x, False
         alpha = rz / bend
         x += alpha * p
         r -= alpha * Ap
-        z = precondition(r)
+        z = precondition(inverse, r)
         rz, before = float(np.vdot(r, z)), rz
         p *= rz / before
         p += z
@@ -153,8 +192,16 @@ def conjugate_gradients(
 def block_inverse(metric: Array, graph: Graph, give: Array) -> Array:
     """Inverse diagonal blocks of M + D^T C D, a little regularised, shape (n_nodes, d, d)."""
     d = metric.shape[1]
-    ends = np.broadcast_to(_ends(graph, give), (len(metric), d))
-    blocks = metric + ends[:, :, None] * np.eye(d)
+    ends = _ends(graph, give)
+    if len(metric) * d >= _COMPILED:
+        from nefele._kernels import laplacian
+
+        out: Any = np.empty(
+            metric.shape, dtype=np.float32
+        )  # half the memory to read, accurate enough
+        laplacian.block_inverse(laplacian.unrolled(d), metric, ends, out)
+        return out
+    blocks = metric + np.broadcast_to(ends, (len(metric), d))[:, :, None] * np.eye(d)
     size = np.einsum("ijj->i", blocks)
     floor = np.where(size > 0, 1e-14 * size, 1.0)
     inverse = np.linalg.inv(blocks + floor[:, None, None] * np.eye(d))
@@ -195,19 +242,30 @@ def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     place = np.cumsum(keep) - 1
     inner = keep[graph.head] & keep[graph.tail]
     head, tail = place[graph.head[inner]], place[graph.tail[inner]]
-    k = int(keep.sum())
-    rows = np.concatenate([np.arange(k), head, tail])
-    columns = np.concatenate([np.arange(k), tail, head])
     diagonal = _ends(graph, give)[keep]
+    solver = _dense_laplacian if len(head) > _CROWDED * len(diagonal) else _sparse_laplacian
     for j, weights in enumerate(give.T):
-        values = np.concatenate([diagonal[:, j], -weights[inner], -weights[inner]])
-        try:
-            factor = splu(sparse.csc_array((values, (rows, columns)), shape=(k, k)))
-        except RuntimeError:  # singular to working accuracy: no correction
-            continue
         part = slice(None) if give.shape[1] == 1 else j
-        x[keep, part] = factor.solve(right[keep, part])
+        try:
+            x[keep, part] = solver(head, tail, weights[inner], diagonal[:, j], right[keep, part])
+        except (RuntimeError, np.linalg.LinAlgError):  # singular to working accuracy
+            continue
     return x
+
+
+def _dense_laplacian(head: Index, tail: Index, weights: Array, diagonal: Array, b: Array) -> Array:
+    matrix = np.diag(diagonal)
+    matrix[tail, head] = -weights
+    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(linalg.cho_solve(factor, b, check_finite=False), dtype=float)
+
+
+def _sparse_laplacian(head: Index, tail: Index, weights: Array, diagonal: Array, b: Array) -> Array:
+    k = np.arange(len(diagonal))
+    place = (np.concatenate([k, head, tail]), np.concatenate([k, tail, head]))
+    values = np.concatenate([diagonal, -weights, -weights])
+    matrix = sparse.csc_array((values, place), shape=(len(k), len(k)))
+    return np.asarray(splu(matrix).solve(b), dtype=float)
 
 
 def _blockwise(metric: Array, right: Array) -> Array:

@@ -154,7 +154,7 @@ def _potential(graph: Graph, give: Array, demand: Array) -> Array:
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return laplacian_direct(graph, give, demand)
     ends = np.maximum(np.abs(graph.incidence_t) @ give, np.finfo(float).tiny)
-    return conjugate_gradients(BlockLaplacian(graph, give), lambda r: r / ends, demand, 1e-6)[0]
+    return conjugate_gradients(BlockLaplacian(graph, give), 1 / ends[:, None], demand, 1e-6)[0]
 
 
 class _Forest:

@@ -172,6 +172,11 @@ class Graph:
         return (upper + upper.T).tocsr()
 
     @cached_property
+    def ptr(self) -> Index:
+        """Edges by their head: those of node i are ptr[i] to ptr[i + 1], shape (n_nodes + 1,)."""
+        return self._frozen(np.searchsorted(self.head, np.arange(self.n_nodes + 1)))
+
+    @cached_property
     def incidence_t(self) -> sparse.csr_array:
         """D^T as a CSR matrix of shape (n_nodes, n_edges)."""
         edges = np.arange(self.n_edges)

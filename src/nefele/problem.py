@@ -134,13 +134,16 @@ class Problem:
                 total += self.scale @ self.penalty.value(self.graph.diff(w))
         return float(total)
 
-    def certificate(self, w: Any, u: Any, *, firm: bool = False) -> Certificate:
+    def certificate(
+        self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0
+    ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
-        `firm` says that w is exactly fused where it should be (after a reduced solve).
+        `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
+        that proves a relative gap of `tol` is not improved further.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return certify(self, self.check_w(w), self.check_u(u), firm=firm)
+            return certify(self, self.check_w(w), self.check_u(u), firm=firm, tol=tol)
 
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
         """Nodes of components over which the loss has no minimiser, shape (n_nodes,).

@@ -11,6 +11,7 @@ import pytest
 
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Poisson, Squared
+from nefele.solvers import PrimalDual
 from tests.robustness.problems import data, lonely, path, table
 
 
@@ -156,8 +157,9 @@ def test_labels_whose_squares_overflow_are_an_error():
 def test_an_objective_that_overflows_on_the_way_is_a_failure_with_a_finite_point():
     """w of size 1e200 has no finite squared loss, penalty or certificate."""
     problem = Problem(path(4), data(), lam=0.3)
+    plain = PrimalDual(polish=False)
     with pytest.warns(ConvergenceWarning, match="failed"):
-        result = solve(problem, w0=np.full((4, 2), 1e200), max_iter=3)
+        result = solve(problem, plain, w0=np.full((4, 2), 1e200), max_iter=3)
     assert result.status is Status.FAILED
     assert np.isfinite(result.w).all() and np.isfinite(result.objective)
 

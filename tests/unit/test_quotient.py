@@ -77,10 +77,17 @@ def test_reduced_solve_lowers_the_objective_of_an_early_iterate(penalty):
     assert better.objective - optimum.objective < 0.2 * (problem.objective(w) - optimum.objective)
 
 
-def test_no_reduced_solve_without_groups_or_for_other_problems():
+def test_without_groups_the_problem_itself_is_polished():
     problem = squares(side=6)
     nothing = np.ones((problem.graph.n_edges, 2))  # every flow outside: nothing is fused
-    assert reduced_solve(problem, PrimalDual(), problem.loss.minimise(), nothing) is None
+    start = problem.loss.minimise()
+    better = reduced_solve(problem, PrimalDual(), start, nothing)
+    assert better.exact and better.objective < problem.objective(start)
+
+
+def test_a_loss_with_kinks_only_fuses():
+    problem = squares(side=6)
     lasso = Problem(problem.graph, problem.data, loss=Squared(l1=0.1), lam=0.3)
-    held = np.zeros_like(nothing)
-    assert reduced_solve(lasso, PrimalDual(), np.zeros((36, 2)), held) is None
+    start = np.random.default_rng(0).standard_normal((36, 2))
+    better = reduced_solve(lasso, PrimalDual(), start, np.zeros((lasso.graph.n_edges, 2)))
+    np.testing.assert_allclose(better.w, np.broadcast_to(start.mean(axis=0), (36, 2)), atol=1e-12)

@@ -13,6 +13,7 @@ from nefele.data import LocalData
 
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
+_COMPILED = 20_000  # numbers from which compiled loops pay off
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
 
 
@@ -37,12 +38,15 @@ class BoundLoss(ABC):
         Nodes whose loss is not identically zero.
     smooth : bool
         Whether `grad` is the gradient everywhere.
+    affine_grad : bool
+        Whether `grad` is affine: the losses are quadratic where they are smooth.
     """
 
     n_nodes: int
     d: int
     labelled: NDArray[np.bool_]
     smooth: bool = True
+    affine_grad: bool = False
 
     @abstractmethod
     def value(self, w: Array) -> Array:
@@ -167,6 +171,17 @@ class DualPoint(ABC):
     @abstractmethod
     def conjugate(self, theta: Array) -> Array:
         """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,)."""
+
+
+def block_product(blocks: Array, x: Array) -> Array:
+    """blocks_i x_i for each node, shape (n_nodes, d)."""
+    if x.size < _COMPILED:
+        return np.asarray((blocks @ x[..., None])[..., 0])
+    from nefele._kernels import laplacian
+
+    out = np.empty_like(x)
+    laplacian.block_product(laplacian.unrolled(x.shape[1]), blocks, x, out)
+    return out
 
 
 def check_signs(data: LocalData, loss: str) -> None:

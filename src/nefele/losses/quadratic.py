@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,9 +25,13 @@ class BoundQuadratic(BoundLoss):
         self.H, self.b, self.c = H, b, c
         self.n_nodes, self.d = b.shape
         self.labelled = np.einsum("ijj->i", H) > 0
-        values, vectors = np.linalg.eigh(H)
-        self._values = np.where(values > 1e-14 * self.d * values[:, -1:], values, 0.0)
-        self._vectors = vectors
+
+    @cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(self.H)
+        return np.where(values > 1e-14 * self.d * values[:, -1:], values, 0.0), vectors
+
+    affine_grad = True
 
     def value(self, w: Array) -> Array:
         return ((0.5 * (self.H @ w[..., None])[..., 0] - self.b) * w).sum(axis=1) + self.c
@@ -37,7 +43,7 @@ class BoundQuadratic(BoundLoss):
         return self.H
 
     def strong_convexity(self) -> Array:
-        return self._values[:, 0]
+        return self._eigen[0][:, 0]
 
     def curvature(self) -> Array:
         return np.einsum("ijj->i", self.H) / self.d
@@ -48,14 +54,15 @@ class BoundQuadratic(BoundLoss):
 
     def affine_prox(self, step: Array) -> tuple[Array, Array]:
         """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
-        shrunk = self._vectors / (1 + step[:, None] * self._values)[:, None, :]
-        A = shrunk @ np.swapaxes(self._vectors, 1, 2)
+        values, vectors = self._eigen
+        A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
 
     def minimise(self) -> Array:
-        along = (self.b[:, None, :] @ self._vectors)[:, 0, :]
-        inverse = np.divide(1.0, self._values, out=np.zeros_like(along), where=self._values > 0)
-        return (self._vectors @ (along * inverse)[..., None])[..., 0]
+        values, vectors = self._eigen
+        along = (self.b[:, None, :] @ vectors)[:, 0, :]
+        inverse = np.divide(1.0, values, out=np.zeros_like(along), where=values > 0)
+        return (vectors @ (along * inverse)[..., None])[..., 0]
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])

@@ -39,6 +39,8 @@ class State:
     w: Array
     u: Array
     extra: dict[str, Any] = field(default_factory=dict)
+    #: Whether this is the last point, which must carry a certificate.
+    final: bool = False
 
 
 class Solver(ABC):
@@ -112,8 +114,9 @@ class _Best:
 
     @property
     def progress(self) -> float:
-        """The gap as far as it can be guessed, for the choice of steps."""
-        return relative_gap(self.problem, self.objective, max(self.objective - self.estimate, 0.0))
+        """The gap as far as it can be guessed, in units that stay the same along a solve."""
+        unit = abs(self.problem.objective_at_zero) or 1.0
+        return max(self.objective - self.estimate, 0.0) / unit
 
 
 def run(
@@ -210,7 +213,10 @@ class _Loop:
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
         """Certify and report the last point, whatever ended the loop."""
         certified = bool(self.history) and self.history[-1].iteration == self.k
+        certified = certified and np.isfinite(self.best.lower)
         if self.k and status is not Status.FAILED and not certified:
+            assert self.state is not None
+            self.state.final = True
             record = self.certify(exact=self.tol is None)
             if status is Status.MAX_ITER and self.tol is not None and record.gap <= self.tol:
                 status = Status.OPTIMAL

@@ -184,13 +184,19 @@ def _solve_psd(matrix: NDArray[Any], right: Array) -> Array:
 
 def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
     """Exact line search on [0, 1] by the sign of the slope; returns the point and the decrease."""
-    graph, scale = problem.graph, problem.scale
+    graph, loss = problem.graph, problem.loss
     diff, change = graph.diff(w), graph.diff(move)
+    on = np.flatnonzero(np.abs(change).max(axis=1, initial=0.0) > 0)
+    diff, change, scale = diff[on], change[on], problem.scale[on]
+    ends = [float(np.vdot(loss.grad(w + t * move), move)) for t in (0.0, 1.0)]
 
     def slope(t: float) -> float:
-        inner = (problem.loss.grad(w + t * move) * move).sum()
+        if t in (0.0, 1.0) or loss.affine_grad:
+            inner = ends[0] + t * (ends[1] - ends[0])
+        else:
+            inner = float(np.vdot(loss.grad(w + t * move), move))
         along = _gradient(problem, diff + t * change) * change
-        return float(inner + scale @ along.sum(axis=1))
+        return inner + float(scale @ along.sum(axis=1))
 
     start = slope(0.0)
     high = _first_rise(slope, start)

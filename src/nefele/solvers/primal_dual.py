@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nefele._checks import Array, check_number
-from nefele.certificate import Certificate
+from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.fused import Fused
-from nefele.solvers.polish import Polished, polish
+from nefele.solvers.polish import Polished
 from nefele.solvers.quotient import reduced_solve
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
@@ -21,6 +21,8 @@ _GAMMA_LIMITS = (1e-4, 1e2)
 _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the local minimiser
 _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
+_HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
+_MOST_SPARED = 3  # times in a row
 
 
 @dataclass
@@ -124,21 +126,39 @@ class PrimalDual(Solver):
         """Certify the unrelaxed iterate, whose flow is inside the balls, or its polished form."""
         w, u = self.iterate(state, exact)
         better = None if exact or not self.polish else self._improve(problem, w, u)
-        if better is None or better.objective > problem.objective(w):
-            return w, problem.certificate(w, u)
-        self._set_w(state, better.w)
-        if better.exact:
-            firm = problem.certificate(better.w, better.u, firm=True)
-            if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
-                return better.w, firm
-        plain = problem.certificate(better.w, u)
-        if better.exact:
-            plain = max(firm, plain, key=lambda c: (c.lower, c.estimate))
-        return better.w, plain
+        if better is not None and better.objective <= problem.objective(w):
+            w = better.w
+            self._set_w(state, w)
+            if better.exact:
+                firm = problem.certificate(w, better.u, firm=True, tol=tol)
+                if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
+                    return w, firm
+        else:
+            better = None
+        found = None if exact or not problem.loss.smooth else self._spare(problem, state, w, u, tol)
+        if found is None:
+            found = problem.certificate(w, u, tol=tol)
+        if better is not None and better.exact:
+            found = max(firm, found, key=lambda c: (c.lower, c.estimate))
+        return w, found
+
+    def _spare(
+        self, problem: Problem, state: State, w: Array, u: Array, tol: float
+    ) -> Certificate | None:
+        """A guess instead of a certificate that will not be good enough, by that same guess.
+
+        Not more than a few times in a row, since it is only a guess.
+        """
+        objective, guess = problem.objective(w), estimate(problem, w, u)
+        state.extra["guess"] = relative_gap(problem, objective, guess)
+        hopeless = state.extra["guess"] > _HOPELESS * tol and not state.final
+        state.extra["spared"] = state.extra.get("spared", 0) + 1 if hopeless else 0
+        if state.extra["spared"] % (_MOST_SPARED + 1) == 0:
+            return None
+        return Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        exact = polish(problem, w, u)
-        return reduced_solve(problem, PrimalDual(polish=False), w, u) if exact is None else exact
+        return reduced_solve(problem, PrimalDual(polish=False), w, u)
 
     def iterate(self, state: State, exact: bool = False) -> tuple[Array, Array]:
         """The last unrelaxed iterate: its flow is inside the balls."""
@@ -157,6 +177,7 @@ class PrimalDual(Solver):
         extra = state.extra
         if self.printed or self.gamma is not None:
             return
+        gap = max(extra.get("guess", gap), np.finfo(float).tiny)
         before, extra["last"] = extra.get("last"), gap
         if before is None:
             extra.update(gamma=_LATER_GAMMA * extra["unit"], pace=0.0, turn=-1)

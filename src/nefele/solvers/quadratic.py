@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
-from nefele.correction import BlockLaplacian, Blocks, block_inverse
+from nefele.correction import BlockLaplacian, block_inverse, precondition
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -54,10 +55,15 @@ class QuadraticCG(Solver):
             state.w[alone] = loss.minimise()[alone]
         residual = loss.b - system(state.w)
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
-        blocks = Blocks(block_inverse(loss.H, graph, scale * self._diagonal(problem)))
-        z = blocks(residual)
+        inverse = block_inverse(loss.H, graph, scale * self._diagonal(problem))
+        z = precondition(inverse, residual)
         state.extra.update(
-            A=system, P=blocks, r=residual, p=z.copy(), rz=float(np.vdot(residual, z))
+            A=system,
+            P=inverse,
+            r=residual,
+            p=z.copy(),
+            rz=float(np.vdot(residual, z)),
+            objective=problem.objective(state.w),
         )
         return state
 
@@ -67,25 +73,32 @@ class QuadraticCG(Solver):
 
     def step(self, problem: Problem, state: State) -> None:
         extra, p = state.extra, state.extra["p"]
-        Ap = extra["A"](p)
-        bend = float(np.vdot(p, Ap))
+        compiled, z = extra["A"].compiled(p), np.empty_like(p)
+        if compiled is None:
+            z = extra["A"](p)
+            bend = float(np.vdot(p, z))
+        else:
+            bend = laplacian().product(*compiled, p, z)
         if not bend > 0:
             return
-        alpha = extra["rz"] / bend
-        state.w += alpha * p
-        extra["r"] -= alpha * Ap
-        z = extra["P"](extra["r"])
-        before, extra["rz"] = extra["rz"], float(np.vdot(extra["r"], z))
+        before, alpha = extra["rz"], extra["rz"] / bend
+        if compiled is None:
+            state.w += alpha * p
+            extra["r"] -= alpha * z
+            z = precondition(extra["P"], extra["r"])
+            extra["rz"] = float(np.vdot(extra["r"], z))
+        else:
+            dims = compiled[0]
+            extra["rz"] = laplacian().advance(dims, alpha, extra["P"], state.w, extra["r"], p, z)[1]
+        extra["objective"] -= 0.5 * alpha * before
         p *= extra["rz"] / before if before > 0 else 0.0
         p += z
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """r^T P r / 2 estimates the error of the objective."""
         extra = state.extra
-        if extra["rz"] > 0.1 * extra.get("asked", np.inf):
-            return False
-        size = max(abs(problem.objective(state.w)), 1e-6 * problem.objective_at_zero)
-        if extra["rz"] > 0.1 * tol * size:
+        size = max(abs(extra["objective"]), 1e-6 * problem.objective_at_zero)
+        if extra["rz"] > 0.1 * min(tol * size, extra.get("asked", np.inf)):
             return False
         extra["asked"] = extra["rz"]
         return True
@@ -93,7 +106,14 @@ class QuadraticCG(Solver):
     def certify(
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
-        return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
+        return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
+
+
+def laplacian() -> Any:
+    """The compiled loops, loaded when first needed."""
+    from nefele._kernels import laplacian
+
+    return laplacian
 
 
 def _quadratic(problem: Problem) -> BoundSquared:

@@ -1,0 +1,45 @@
+"""Bring a corrected flow inside its balls, in one pass over the edges."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ignore[no-untyped-def]
+    """Out = u - C D x, brought inside the balls of the dual norm (kind 0: l2, 1: l-infinity).
+
+    Returns how far it was outside and sum_e lam A_e phi(D w) - <out, D w>.
+    """
+    d = len(dims) if len(dims) > 0 else x.shape[1]
+    single = give.shape[1] == 1
+    outside, spare = 0.0, 0.0
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            size, rise, inner = 0.0, 0.0, 0.0
+            for r in range(d):
+                new = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
+                out[e, r] = new
+                step = w[i, r] - w[j, r]
+                inner += new * step
+                if kind == 0:
+                    size += new * new
+                    rise += step * step
+                else:
+                    size = max(size, abs(new))
+                    rise += abs(step)
+            if kind == 0:
+                size, rise = np.sqrt(size), np.sqrt(rise)
+            ratio = size / scale[e]
+            outside = max(outside, ratio)
+            if ratio > 1.0:
+                back = max(1.0 - depth * (ratio - 1.0), 0.9) / ratio
+                inner *= back
+                for r in range(d):
+                    out[e, r] *= back
+            spare += scale[e] * rise - inner
+    return outside - 1.0, spare
