@@ -32,6 +32,7 @@ Index = NDArray[np.int64]
 
 _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
+_SLOW = 0.7  # shrinking over two rounds of how far outside flows are, at which it is vain
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
 _ROUGH = 0.1  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
@@ -100,12 +101,15 @@ def certify(
         return _radius_bound(problem, w, u, objective)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     system = FlowOnly(problem, w) if only_flow else LossAndFlow(problem, w)
-    x, rough = None, 0
+    x, rough, before = None, 0, [np.inf, np.inf]
     while problem.coupled and rough < _ROUNDS:
         x, give = system.solve(dual, u, _ROUGH)
         inside, outside, spare = shift_flow(problem, u, give, x, w)
         if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
             break
+        if only_flow and not system.direct and outside > _SLOW * before[-2]:
+            break  # w is no optimum: its flow has no way into the balls
+        before.append(outside)
         u, rough = inside, rough + 1
         if not only_flow:
             dual.move(x, -problem.graph.div(u))

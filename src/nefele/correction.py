@@ -41,7 +41,7 @@ class LossAndFlow:
     """Corrections shared by the losses and the flow, by block-Jacobi conjugate gradients."""
 
     def __init__(self, problem: Problem, w: Array) -> None:
-        self.problem = problem
+        self.problem, self.direct = problem, False
         self.unit, self.least = _typical(w), _LEAST
         self._inverse: Array | None = None
 
@@ -70,8 +70,9 @@ class FlowOnly:
     """Corrections by the flow inside the clusters alone: a Laplacian with the room as weights."""
 
     def __init__(self, problem: Problem, w: Array) -> None:
-        self.problem = problem
-        self.least = 1e-5
+        graph = problem.graph
+        self.problem, self.least = problem, 1e-5
+        self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
@@ -81,7 +82,7 @@ class FlowOnly:
         right = dual.flow() + graph.div(u)
         right -= _component_means(graph, right)
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
-        if graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes:
+        if self.direct:
             return laplacian_direct(graph, give, right), give
         inverse = 1 / np.maximum(_ends(graph, give), np.finfo(float).tiny)
         system = BlockLaplacian(graph, give)

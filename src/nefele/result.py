@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +41,7 @@ class Status(StrEnum):
     STALLED = "stalled"
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
+    UNCERTIFIED = "uncertified"
     FAILED = "failed"
 
     @property
@@ -55,23 +57,48 @@ _ADVICE = {
     Status.STALLED: "No progress for long: increase tol, or rescale features of unlike size.",
     Status.INTERRUPTED: "Pass w0=result.w to go on from here.",
     Status.STOPPED: "The callback asked to stop; pass w0=result.w to go on from here.",
+    Status.UNCERTIFIED: "A guess of the gap is within the tolerance; solve again without "
+    "certify=False, from w0=result.w and u0=result.u, for a proof.",
     Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
 }
 
 
 class Record(NamedTuple):
-    """One certified point of a solve.
+    """One examined point of a solve.
+
+    Attributes
+    ----------
+    iteration : int
+    objective : float
+        The least so far.
+    gap : float
+        The certified relative gap so far; inf while nothing is proven.
+    seconds : float
+        Since the start.
+    guess : float
+        A guess of the relative gap: certificates are computed when it promises success.
+    rate : float
+        Powers of ten by which the guess fell per second since the record before.
 
     Examples
     --------
-    >>> Record(iteration=50, objective=3.5, gap=1e-7, seconds=0.01).gap
-    1e-07
+    >>> record = Record(50, 3.5, gap=1e-3, seconds=1.0, guess=1e-3, rate=2.0)
+    >>> record.seconds_left(tol=1e-7)
+    2.0
     """
 
     iteration: int
     objective: float
     gap: float
     seconds: float
+    guess: float = math.inf
+    rate: float = 0.0
+
+    def seconds_left(self, tol: float) -> float:
+        """Seconds until the guess reaches tol, if it goes on falling at this rate."""
+        if self.guess <= tol:
+            return 0.0
+        return math.log10(self.guess / tol) / self.rate if self.rate > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +116,12 @@ class Result:
     objective : float
         Objective at w.
     gap_abs : float
-        Certified upper bound on objective - optimum.
+        Certified upper bound on objective - optimum; inf when solved with certify=False.
     gap : float
         gap_abs / max(|objective|, 1e-6 * |objective(0)|).
     certificate : str
-        Which form the bound has: "dual", "strong convexity", "estimated radius".
+        Which form the bound has: "dual", "strong convexity", "estimated radius", or "none" when
+        solved with certify=False.
     leak : float
         Part of gap_abs that accounts for rounding errors.
     status : Status
@@ -101,7 +129,7 @@ class Result:
     n_iter : int
         Iterations done.
     history : list of Record
-        Certified points: iteration, objective, gap, seconds.
+        Examined points: iteration, objective, gap, seconds, guess, rate.
     undetermined, unbounded : bool arrays of shape (n_nodes,)
         Nodes of components without data; nodes whose loss has no minimiser.
 

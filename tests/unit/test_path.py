@@ -263,15 +263,17 @@ def test_interrupts_return_the_points_done():
 
 def test_an_interrupt_inside_a_solve(monkeypatch):
     problem = chain_problem(4)
-    top, prox, calls = lam_max(problem), problem.loss.prox, []
+    top = lam_max(problem)
+
+    certificate, calls = Problem.certificate, []
 
     def interrupted(*args, **options):
         calls.append(1)
-        if len(calls) == 20:
+        if len(calls) == 1:
             raise KeyboardInterrupt
-        return prox(*args, **options)
+        return certificate(*args, **options)
 
-    monkeypatch.setattr(problem.loss, "prox", interrupted)
+    monkeypatch.setattr(Problem, "certificate", interrupted)
     found = path(problem, [top / 3, top / 9])
     assert len(found) == 0 and not found.converged and found.results == []
     assert repr(found) == "PathResult(0 lams, not converged)"

@@ -1,3 +1,4 @@
+import itertools
 import warnings
 
 import numpy as np
@@ -286,3 +287,56 @@ def test_perfect_fit_and_zero_labels():
     zero = LocalData.from_list([(X, [0.0, 0.0]), (X, [0.0, 0.0])])
     result = solve(Problem(graph, zero, lam=1.0))
     assert result.converged and (result.w == 0).all() and result.gap == 0
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf", "squared_l2", "huber"])
+@pytest.mark.parametrize("loss", [Squared(), Squared(l1=0.01), Logistic(l2=0.01)], ids=repr)
+def test_without_certificates_the_result_says_so(loss, penalty):
+    problem = chain_problem(n=12, loss=loss, penalty=penalty)
+    best = solve(problem, tol=1e-7)
+    result = solve(problem, tol=1e-6, certify=False)
+    assert result.status is Status.UNCERTIFIED and not result.converged
+    assert result.gap == result.gap_abs == np.inf and result.certificate == "none"
+    assert "uncertified" in repr(result)
+    assert result.objective <= best.objective * (1 + 1e-4) + 1e-9
+    again = solve(problem, tol=1e-5, w0=result.w, u0=result.u)
+    assert again.converged
+
+
+def test_without_certificates_a_missed_tolerance_is_a_warning():
+    problem = chain_problem(n=30)
+    with pytest.warns(ConvergenceWarning, match="Stopped after 3 iterations"):
+        result = solve(problem, "algorithm1", tol=1e-9, max_iter=3, certify=False)
+    assert result.status is Status.MAX_ITER and result.certificate == "none"
+    with pytest.raises(ValueError, match="certify must be True or False"):
+        solve(problem, certify="no")
+
+
+def test_no_certificate_is_computed_without(monkeypatch):
+    problem = chain_problem(n=30)
+
+    def never(*args, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(Problem, "certificate", never)
+    assert solve(problem, certify=False).status is Status.UNCERTIFIED
+
+
+def test_a_start_at_the_optimum_needs_no_iteration():
+    problem = chain_problem(n=30)
+    first = solve(problem, "primal_dual")
+    again = solve(problem, "primal_dual", w0=first.w, u0=first.u)
+    assert again.converged and again.n_iter == 0
+    assert solve(problem, "primal_dual", w0=first.w).n_iter > 0
+
+
+def test_progress_has_a_rate_and_a_time_left():
+    records = []
+    slow = PrimalDual(polish=False, gamma=1e-2)
+    solve(chain_problem(n=30), slow, tol=1e-6, callback=records.append)
+    assert len(records) > 3
+    assert records[0].rate == 0.0 and records[0].seconds_left(1e-6) == np.inf
+    for before, now in itertools.pairwise(records):
+        fell = np.log10(before.guess / now.guess) if now.guess > 0 else 0.0
+        assert now.rate * (now.seconds - before.seconds) == pytest.approx(fell, abs=1e-6)
+    assert records[-1].seconds_left(1.0) == 0.0

@@ -12,6 +12,7 @@ from nefele.problem import Problem
 from nefele.result import Result
 from nefele.solvers.admm import ADMM
 from nefele.solvers.base import Callback, Solver, State, run
+from nefele.solvers.checkpoint import Checkpoint, load
 from nefele.solvers.fedrelax import FedRelax
 from nefele.solvers.local import Local
 from nefele.solvers.pd_gradient import PrimalDualGradient
@@ -55,6 +56,10 @@ def solve(
     w0: Any = None,
     u0: Any = None,
     callback: Callback | None = None,
+    certify: bool = True,
+    checkpoint: Any = None,
+    checkpoint_every: float = 60.0,
+    resume: Any = None,
 ) -> Result:
     """Minimise the problem to a certified relative gap.
 
@@ -67,12 +72,23 @@ def solve(
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int, optional
-        Most iterations; default: the solver's own limit.
+        Most iterations, those before a checkpoint included; default: the solver's own limit.
     w0, u0 : arrays of shape (n_nodes, d) and (n_edges, d), optional
-        Where to start, such as the `w` and `u` of an earlier result.
+        Where to start, such as the `w` and `u` of an earlier result. With both, the start itself
+        is examined first: when it is good enough no iteration is done.
     callback : callable, optional
-        Called with a Record (iteration, objective, gap, seconds) at each certified point;
-        returning True stops the solve.
+        Called with a Record (iteration, objective, gap, seconds, guess, rate) at each examined
+        point; returning True stops the solve.
+    certify : bool
+        False saves the time of the certificates: the solve ends when a guess of the gap is within
+        tol, with status "uncertified", certificate "none" and gap inf.
+    checkpoint : str or Path, optional
+        File to save the state of the solve in, from time to time, at the end and after Ctrl-C. It
+        is replaced as a whole, so that a crash leaves the old file or the new one.
+    checkpoint_every : float
+        Seconds between checkpoints.
+    resume : str or Path, optional
+        Checkpoint of the same problem and solver to go on from; it may be the `checkpoint` file.
 
     Returns
     -------
@@ -88,6 +104,10 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    if not isinstance(certify, bool):
+        raise ValueError(f"certify must be True or False; got {certify!r}.")
+    if resume is not None and (w0 is not None or u0 is not None):
+        raise ValueError("resume brings its own start; leave out w0 and u0.")
     if tol is not None:
         tol = check_number(tol, "tol", low=0.0, strict=True)
     elif max_iter is None:
@@ -96,14 +116,23 @@ def solve(
         max_iter = check_count(max_iter, "max_iter", low=1)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
+    method = as_solver(solver, problem)
+    method.check(problem)
+    saved = None if resume is None else load(resume, problem, repr(method))
+    file = None
+    if checkpoint is not None:
+        file = Checkpoint(checkpoint, problem, repr(method), checkpoint_every)
     return run(
         problem,
-        as_solver(solver, problem),
+        method,
         tol=tol,
         max_iter=max_iter,
         w0=None if w0 is None else _finite(problem.check_w(w0, "w0"), "w0"),
         u0=None if u0 is None else _finite(problem.check_u(u0, "u0"), "u0"),
         callback=callback,
+        certify=certify,
+        checkpoint=file,
+        saved=saved,
     )
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele._threads import one_blas_thread
-from nefele.certificate import Certificate
+from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status, relative_gap
+from nefele.solvers.checkpoint import Checkpoint, Saved
 
 Callback = Callable[[Record], Any]
 
@@ -69,6 +70,22 @@ class Solver(ABC):
         `exact` asks for the iterate itself, unimproved.
         """
         return state.w, problem.certificate(state.w, state.u)
+
+    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """Parameters and flow to judge without a certificate."""
+        return state.w, state.u
+
+    def current(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """Parameters and flow to start from when a solve is resumed."""
+        return state.w, state.u
+
+    def scalars(self, state: State) -> dict[str, float]:
+        """Numbers beside w and u that a resumed solve needs."""
+        return {}
+
+    def resume(self, problem: Problem, state: State, scalars: dict[str, float]) -> None:
+        """Take up the numbers of `scalars`; the state was made from w and u."""
+        return None
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones."""
@@ -128,6 +145,9 @@ def run(
     w0: Array | None = None,
     u0: Array | None = None,
     callback: Callback | None = None,
+    certify: bool = True,
+    checkpoint: Checkpoint | None = None,
+    saved: Saved | None = None,
 ) -> Result:
     """Iterate until the certified relative gap is at most tol, or exactly max_iter times.
 
@@ -144,11 +164,15 @@ def run(
     """
     solver.check(problem)
     problem.loss.forget()
-    loop = _Loop(problem, solver, tol, callback)
+    warm = w0 is not None and u0 is not None
+    if saved is not None:
+        w0, u0 = saved.w, saved.u
     w0, u0 = _start(problem, w0, u0)
+    loop = _Loop(problem, solver, tol, callback, certify, checkpoint, saved)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         try:
-            status = loop.iterate(w0, u0, solver.max_iter if max_iter is None else max_iter)
+            limit = solver.max_iter if max_iter is None else max_iter
+            status = loop.iterate(w0, u0, limit, warm)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except np.linalg.LinAlgError:
@@ -158,76 +182,156 @@ def run(
 
 
 class _Loop:
-    """Iterations, the certified points among them, and who is told."""
+    """Iterations, the examined points among them, and who is told."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, tol: float | None, callback: Callback | None
+        self,
+        problem: Problem,
+        solver: Solver,
+        tol: float | None,
+        callback: Callback | None,
+        proof: bool,
+        checkpoint: Checkpoint | None,
+        saved: Saved | None,
     ) -> None:
         self.problem, self.solver, self.tol, self.callback = problem, solver, tol, callback
+        self.proof, self.checkpoint, self.saved = proof, checkpoint, saved
         self.started = time.perf_counter()
         self.best, self.history = _Best(problem), list[Record]()
         self.state: State | None = None
-        self.k = self.reported = 0
+        self.k = self.stage = 0
+        self.reported = -1
+        if saved is not None:
+            self._take_up(saved)
 
-    def iterate(self, w0: Array, u0: Array, limit: int) -> Status:
+    def _take_up(self, saved: Saved) -> None:
+        """Go on where a checkpoint was written."""
+        facts = saved.facts
+        self.started -= facts["seconds"]
+        self.k, self.stage, self.history = facts["iteration"], facts["stage"], saved.history
+        best = self.best
+        if not self.history:  # no point was examined yet
+            return
+        best.w, best.objective = saved.best_w, facts["objective"]
+        best.lower, best.estimate = facts["lower"], facts["estimate"]
+        best.dual = Certificate(
+            best.objective, best.lower, facts["form"], facts["leak"], saved.best_u
+        )
+
+    def iterate(self, w0: Array, u0: Array, limit: int, warm: bool) -> Status:
         """Run until a reason to stop; with no tolerance, exactly `limit` times."""
         problem, solver, tol = self.problem, self.solver, self.tol
         self.state = state = solver.init(problem, w0, u0)
-        stage, due = 0, _FIRST_STAGES[0]
+        if self.saved is not None:
+            solver.resume(problem, state, self.saved.facts["scalars"])
+        due = self.k + _stage_length(self.stage)
+        if warm and tol is not None:
+            self.examine()
+        if tol is not None and self.best.dual is not None and self.best.gap <= tol:
+            return Status.OPTIMAL
         while self.k < limit:
             solver.step(problem, state)
             self.k += 1
             if tol is None or (self.k < due and not solver.promising(problem, state, tol)):
+                if self.checkpoint is not None and self.checkpoint.due():
+                    self.save()
                 continue
-            stage += 1
-            due = self.k + _stage_length(stage)
-            record = self.certify(exact=False)
+            self.stage += 1
+            due = self.k + _stage_length(self.stage)
+            record = self.examine()
             if not np.isfinite(self.best.latest):
                 return Status.FAILED
             if record.gap <= tol:
                 return Status.OPTIMAL
+            if not self.proof and record.guess <= tol:
+                return Status.UNCERTIFIED
             if _stalled(self.history):
                 return Status.STALLED
             if self.report() is True:
                 return Status.STOPPED
             solver.adapt(problem, state, self.best.progress)
+            if self.checkpoint is not None and self.checkpoint.due():
+                self.save()
         return Status.FINISHED if tol is None else Status.MAX_ITER
 
-    def certify(self, exact: bool) -> Record:
-        """Certify the present point and note it."""
-        assert self.state is not None
-        tol = self.tol or 0.0
-        self.best.add(*self.solver.certify(self.problem, self.state, tol=tol, exact=exact))
+    def examine(self, exact: bool = False) -> Record:
+        """Certify the present point, or guess how good it is, and note it."""
+        problem, solver, state = self.problem, self.solver, self.state
+        assert state is not None
+        if self.proof:
+            found = solver.certify(problem, state, tol=self.tol or 0.0, exact=exact)
+        else:
+            found = _judge(problem, *solver.point(problem, state))
+        self.best.add(*found)
         return self.note()
 
     def note(self) -> Record:
-        seconds = time.perf_counter() - self.started
-        self.history.append(Record(self.k, self.best.objective, self.best.gap, seconds))
+        best, seconds = self.best, time.perf_counter() - self.started
+        guess = relative_gap(self.problem, best.objective, max(best.objective - best.estimate, 0.0))
+        rate = 0.0
+        if self.history and 0 < guess < np.inf and self.history[-1].guess < np.inf:
+            last = self.history[-1]
+            rate = float(np.log10(last.guess / guess)) / max(seconds - last.seconds, 1e-9)
+        self.history.append(Record(self.k, best.objective, best.gap, seconds, guess, rate))
         return self.history[-1]
 
     def report(self) -> Any:
-        """Tell the callback of the last certified point."""
+        """Tell the callback of the last examined point."""
         self.reported = self.k
         return None if self.callback is None else self.callback(self.history[-1])
 
+    def save(self) -> None:
+        """Write a checkpoint, unless an iterate has overflowed."""
+        best, state = self.best, self.state
+        if self.checkpoint is None or state is None:
+            return
+        w, u = self.solver.current(self.problem, state)
+        if not (np.isfinite(w).all() and np.isfinite(u).all()):
+            return
+        facts = {
+            "iteration": self.k,
+            "stage": self.stage,
+            "seconds": time.perf_counter() - self.started,
+            "objective": best.objective,
+            "lower": best.lower,
+            "estimate": best.estimate,
+            "form": "none" if best.dual is None else best.dual.form,
+            "leak": 0.0 if best.dual is None else best.dual.leak,
+            "scalars": self.solver.scalars(state),
+        }
+        best_w, best_u = w if best.w is None else best.w, u if best.dual is None else best.dual.u
+        self.checkpoint.save(Saved(w, u, best_w, best_u, facts, self.history))
+
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
-        """Certify and report the last point, whatever ended the loop."""
-        certified = bool(self.history) and self.history[-1].iteration == self.k
-        certified = certified and np.isfinite(self.best.lower)
-        if self.k and status is not Status.FAILED and not certified:
-            assert self.state is not None
-            self.state.final = True
-            record = self.certify(exact=self.tol is None)
+        """Certify and report the last point, whatever ended the loop, and save it."""
+        examined = bool(self.history) and self.history[-1].iteration == self.k
+        missing = self.proof and not np.isfinite(self.best.lower)
+        failed = self.state is None or status is Status.FAILED
+        if self.k and not failed and (missing or not examined):
+            self.state.final = True  # type: ignore[union-attr]
+            record = self.examine(exact=self.tol is None)
             if status is Status.MAX_ITER and self.tol is not None and record.gap <= self.tol:
                 status = Status.OPTIMAL
         if not np.isfinite(self.best.objective):
             status = status if status is Status.INTERRUPTED else Status.FAILED
             self.best.add(*_unsolved(self.problem, w0, u0))
             self.note()
+        if self.checkpoint is not None and status is not Status.FAILED:
+            self.save()
         if self.reported < self.k:
             with suppress(KeyboardInterrupt):
                 self.report()
         return status
+
+
+def _judge(problem: Problem, w: Array, u: Array) -> tuple[Array, Certificate]:
+    """The point with a guess of its gap in place of a certificate."""
+    objective = problem.objective(w)
+    if problem.loss.smooth:
+        guess = estimate(problem, w, u)
+    else:
+        guess = max(problem.residual(w, u)) * abs(objective)
+    return w, Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
 
 
 def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array, Array]:

@@ -98,6 +98,9 @@ class FedRelax(Solver):
                 w[block.nodes] = new
         state.w = w
 
+    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        return state.w, problem.smooth_flow(state.w)
+
     def certify(
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:

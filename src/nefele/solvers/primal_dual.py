@@ -23,6 +23,7 @@ _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
+_SCALARS = ("gamma", "last", "pace", "turn")  # what adapting the steps remembers
 
 
 @dataclass
@@ -125,19 +126,20 @@ class PrimalDual(Solver):
     ) -> tuple[Array, Certificate]:
         """Certify the unrelaxed iterate, whose flow is inside the balls, or its polished form."""
         w, u = self.iterate(state, exact)
-        better = None if exact or not self.polish else self._improve(problem, w, u)
+        if exact:
+            return w, problem.certificate(w, u)
+        better = self._improve(problem, w, u) if self.polish else None
         if better is not None and better.objective <= problem.objective(w):
             w = better.w
             self._set_w(state, w)
-            if better.exact:
-                firm = problem.certificate(w, better.u, firm=True, tol=tol)
-                if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
-                    return w, firm
         else:
             better = None
-        found = None if exact or not problem.loss.smooth else self._spare(problem, state, w, u, tol)
-        if found is None:
-            found = problem.certificate(w, u, tol=tol)
+        guessed = self._spare(problem, state, w, u, tol) if problem.loss.smooth else None
+        if better is not None and better.exact:
+            firm = problem.certificate(w, better.u, firm=True, tol=tol)
+            if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
+                return w, firm
+        found = problem.certificate(w, u, tol=tol) if guessed is None else guessed
         if better is not None and better.exact:
             found = max(firm, found, key=lambda c: (c.lower, c.estimate))
         return w, found
@@ -156,6 +158,29 @@ class PrimalDual(Solver):
         if state.extra["spared"] % (_MOST_SPARED + 1) == 0:
             return None
         return Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
+
+    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The unrelaxed iterate, or its polished form."""
+        w, u = self.iterate(state)
+        better = self._improve(problem, w, u) if self.polish else None
+        if better is None or better.objective > problem.objective(w):
+            return w, u
+        self._set_w(state, better.w)
+        return better.w, better.u
+
+    def current(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The relaxed iterate."""
+        fused = state.extra.get("fused")
+        if fused is None:
+            return state.w, state.u
+        return fused.layout.nodes_out(fused.w), fused.layout.flow_out(fused.u)
+
+    def scalars(self, state: State) -> dict[str, float]:
+        return {name: float(state.extra[name]) for name in _SCALARS if name in state.extra}
+
+    def resume(self, problem: Problem, state: State, scalars: dict[str, float]) -> None:
+        state.extra.update(scalars)
+        self._set_steps(problem, state)
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
         return reduced_solve(problem, PrimalDual(polish=False), w, u)

@@ -103,6 +103,9 @@ class QuadraticCG(Solver):
         extra["asked"] = extra["rz"]
         return True
 
+    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        return state.w, problem.smooth_flow(state.w)
+
     def certify(
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
