@@ -102,7 +102,8 @@ def certify(
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     system = FlowOnly(problem, w) if only_flow else LossAndFlow(problem, w)
     x, rough, before = None, 0, [np.inf, np.inf]
-    while problem.coupled and rough < _ROUNDS:
+    bounded = problem.coupled and problem.penalty.bounded
+    while bounded and rough < _ROUNDS:
         x, give = system.solve(dual, u, _ROUGH)
         inside, outside, spare = shift_flow(problem, u, give, x, w)
         if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
@@ -115,7 +116,7 @@ def certify(
             dual.move(x, -problem.graph.div(u))
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
-    for rtol in _FINE:
+    for rtol in _FINE[1 if 0 < tol < _FINE[0] / 10 else 0 :]:
         x, give = system.solve(dual, u, rtol, start)
         found, solved = _bound(problem, dual, u, give, x, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)

@@ -42,8 +42,15 @@ class Penalty(ABC):
     is_norm: bool = False
     #: True when entries of the parameters fuse one by one, not as a whole.
     entrywise: bool = False
+    #: False when some parameters are not coupled at all, so that no lam makes all nodes equal.
+    whole: bool = True
     #: True when `gradient` and `curvature` are given: differentiable away from zero.
     twice: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the conjugate's domain is bounded, so that a flow may be outside it."""
+        return self.is_norm or type(self).domain_ratio is not Penalty.domain_ratio
 
     @abstractmethod
     def value(self, v: Array) -> Array:
