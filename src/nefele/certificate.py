@@ -132,12 +132,11 @@ def estimate(problem: Problem, w: Array, u: Array) -> float:
     Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the
     dual point's equation costs when each node corrects it by itself. For smooth losses.
     """
-    graph, penalty, loss = problem.graph, problem.penalty, problem.loss
+    graph, loss = problem.graph, problem.loss
     u = _into_domain(problem, u)
     curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
-    diff = graph.diff(w)
-    edges = problem.scale @ penalty.value(diff) - np.vdot(u, diff)
-    edges += penalty.conjugate(u, problem.scale).sum()
+    none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
+    edges = shift_flow(problem, u, *none, w)[2]
     bend = curvature[:, None] + node_give(problem, w, u)
     return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())
 

@@ -9,7 +9,7 @@ optimum of a reduced problem only the flow need change (M = 0): a weighted graph
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
 from nefele.graph import Graph
+from nefele.laplacian import COMPILED, conjugate_gradients, ends, laplacian
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm, Penalty, Quadratic
+from nefele.penalties import L1Norm, L2Norm
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -31,9 +32,9 @@ _DIRECT = 300  # nodes up to which a Laplacian is factorised
 _CROWDED = 4  # edges per node from which a small Laplacian is solved as a dense matrix
 _MOST_STEPS = 500
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
-_COMPILED = 20_000  # numbers in x from which compiled products pay off
 _LEAST = 0.02  # least share of a ball that counts as room
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
+_UNROLLED = 8  # parameters up to which loops over them are unrolled
 _COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
 
 
@@ -43,7 +44,7 @@ class LossAndFlow:
     def __init__(self, problem: Problem, w: Array) -> None:
         self.problem, self.direct = problem, False
         self.unit, self.least = _typical(w), _LEAST
-        self._inverse: Array | None = None
+        self._metric: Array | None = None
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
@@ -57,10 +58,11 @@ class LossAndFlow:
         penalty = problem.penalty
         most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
         give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
-        if self._inverse is None:
-            self._inverse = block_inverse(metric, graph, give)
-        system = BlockLaplacian(graph, give, metric, penalty)
-        x, solved = conjugate_gradients(system, self._inverse, right, rtol, start)
+        system = laplacian(graph, give, metric, penalty)
+        if self._metric is metric:  # a squared loss: packed once
+            system.share(self._last)
+        self._metric, self._last = metric, system
+        x, solved = conjugate_gradients(system, right, rtol, start)
         if not solved and right.size <= _DENSE:
             x = _dense_solve(system, right)
         return x, give
@@ -84,20 +86,32 @@ class FlowOnly:
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if self.direct:
             return laplacian_direct(graph, give, right), give
-        inverse = 1 / np.maximum(_ends(graph, give), np.finfo(float).tiny)
-        system = BlockLaplacian(graph, give)
-        return conjugate_gradients(system, inverse[:, None, :], right, rtol, start)[0], give
+        return conjugate_gradients(laplacian(graph, give), right, rtol, start)[0], give
 
 
 def node_give(problem: Problem, w: Array, u: Array) -> Array:
     """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
     give = problem.penalty.give(u, problem.scale, _typical(w), _LEAST)
-    return _ends(problem.graph, give)
+    return ends(problem.graph, give)
 
 
 def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
     """The flow u - C D x."""
     return u - problem.penalty.mix(give * problem.graph.diff(x))
+
+
+def variation(problem: Problem, w: Array) -> float:
+    """lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
+    kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
+    if kind is None or w.size < COMPILED:
+        return float(problem.scale @ problem.penalty.value(graph.diff(w)))
+    from nefele._kernels.certificate import variation
+
+    return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
+
+
+def _dims(problem: Problem) -> tuple[int, ...]:
+    return (0,) * problem.d if problem.d <= _UNROLLED else ()
 
 
 def shift_flow(
@@ -110,12 +124,11 @@ def shift_flow(
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
-    if kind is not None and x.size >= _COMPILED:
+    if kind is not None and x.size >= COMPILED:
         from nefele._kernels.certificate import shift
-        from nefele._kernels.laplacian import unrolled
 
         out = np.empty_like(u)
-        dims = unrolled(problem.d)
+        dims = _dims(problem)
         outside, spare = shift(dims, kind, _DEPTH, graph.ptr, graph.tail, scale, give, x, w, u, out)
         return out, outside, spare
     flow = corrected(problem, u, give, x)
@@ -127,102 +140,10 @@ def shift_flow(
     return flow, float(ratio.max(initial=0.0)) - 1, float(spare)
 
 
-class BlockLaplacian:
-    """Product with M + D^T C D, C one weight per edge (or per entry), shape (n_edges, 1 or d)."""
-
-    def __init__(
-        self, graph: Graph, give: Array, metric: Array | None = None, penalty: Penalty | None = None
-    ) -> None:
-        self.graph, self.give, self.metric, self.penalty = graph, give, metric, penalty
-        self.mixed = isinstance(penalty, Quadratic)
-
-    def __call__(self, x: Array) -> Array:
-        flow = self.give * self.graph.diff(x)
-        out = self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
-        return out if self.metric is None else out + (self.metric @ x[..., None])[..., 0]
-
-    def compiled(self, x: Array) -> tuple[Any, ...] | None:
-        """Arguments of the compiled loops where these pay off and can do the product."""
-        if x.size < _COMPILED or self.mixed:
-            return None
-        from nefele._kernels.laplacian import unrolled
-
-        blocks = np.empty((0, 0, 0)) if self.metric is None else self.metric
-        return unrolled(x.shape[1]), self.graph.ptr, self.graph.tail, self.give, blocks
-
-
-def precondition(inverse: Array, r: Array) -> Array:
-    """Product with one block per node, shape (n_nodes, d, d), or one diagonal, (n_nodes, 1, ..)."""
-    if inverse.shape[1] == r.shape[1] and inverse.shape[2] == r.shape[1]:
-        return np.asarray((inverse @ r[..., None])[..., 0])
-    return inverse[:, 0] * r
-
-
-def conjugate_gradients(
-    system: BlockLaplacian, inverse: Array, right: Array, rtol: float, start: Array | None = None
-) -> tuple[Array, bool]:
-    """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
-    x = np.zeros_like(right) if start is None else start.copy()
-    r = right.copy() if start is None else right - system(start)
-    goal = rtol * float(np.linalg.norm(right))
-    compiled = system.compiled(right)
-    if compiled is not None:
-        from nefele._kernels import laplacian
-
-        cg: Any = laplacian.conjugate_gradients
-        return x, bool(cg(*compiled, inverse, x, r, goal, _MOST_STEPS))
-    z = precondition(inverse, r)
-    p, rz = z.copy(), float(np.vdot(r, z))
-    for _ in range(_MOST_STEPS):
-        if float(np.linalg.norm(r)) <= goal or not rz > 0:
-            return x, True
-        Ap = system(p)
-        bend = float(np.vdot(p, Ap))
-        if not bend > 0:
-            return x, False
-        alpha = rz / bend
-        x += alpha * p
-        r -= alpha * Ap
-        z = precondition(inverse, r)
-        rz, before = float(np.vdot(r, z)), rz
-        p *= rz / before
-        p += z
-    return x, False
-
-
-def block_inverse(metric: Array, graph: Graph, give: Array) -> Array:
-    """Inverse diagonal blocks of M + D^T C D, a little regularised, shape (n_nodes, d, d)."""
-    d = metric.shape[1]
-    ends = _ends(graph, give)
-    if len(metric) * d >= _COMPILED:
-        from nefele._kernels import laplacian
-
-        out: Any = np.empty(
-            metric.shape, dtype=np.float32
-        )  # half the memory to read, accurate enough
-        laplacian.block_inverse(laplacian.unrolled(d), metric, ends, out)
-        return out
-    blocks = metric + np.broadcast_to(ends, (len(metric), d))[:, :, None] * np.eye(d)
-    size = np.einsum("ijj->i", blocks)
-    floor = np.where(size > 0, 1e-14 * size, 1.0)
-    inverse = np.linalg.inv(blocks + floor[:, None, None] * np.eye(d))
-    return np.asarray(inverse, dtype=float)
-
-
 def _typical(w: Array) -> float:
     """The spread of the parameters, or their size when all are equal."""
     spread = float(np.sqrt(np.mean((w - w.mean(axis=0)) ** 2)))
     return spread or float(np.abs(w).max()) or 1.0
-
-
-def _ends(graph: Graph, give: Array) -> Array:
-    """Sum of C_e over the edges at each node, shape (n_nodes, 1 or d)."""
-    columns = [
-        np.bincount(graph.head, column, graph.n_nodes)
-        + np.bincount(graph.tail, column, graph.n_nodes)
-        for column in give.T
-    ]
-    return np.stack(columns, axis=1)
 
 
 def _component_means(graph: Graph, values: Array) -> Array:
@@ -243,7 +164,7 @@ def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     place = np.cumsum(keep) - 1
     inner = keep[graph.head] & keep[graph.tail]
     head, tail = place[graph.head[inner]], place[graph.tail[inner]]
-    diagonal = _ends(graph, give)[keep]
+    diagonal = ends(graph, give)[keep]
     solver = _dense_laplacian if len(head) > _CROWDED * len(diagonal) else _sparse_laplacian
     for j, weights in enumerate(give.T):
         part = slice(None) if give.shape[1] == 1 else j

@@ -15,8 +15,9 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve_triangular
 
 from nefele._checks import Array
-from nefele.correction import BlockLaplacian, conjugate_gradients, laplacian_direct
+from nefele.correction import laplacian_direct
 from nefele.graph import Graph
+from nefele.laplacian import conjugate_gradients, laplacian
 from nefele.problem import Problem
 from nefele.result import Status
 from nefele.solvers import solve
@@ -66,7 +67,8 @@ def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
 
 def consensus(problem: Problem) -> tuple[Array, Array] | None:
     """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
-    if not (problem.penalty.is_norm and problem.loss.smooth and problem.graph.n_edges):
+    penalty = problem.penalty
+    if not (penalty.is_norm and penalty.whole and problem.loss.smooth and problem.graph.n_edges):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         w = _pooled(problem)
@@ -153,8 +155,7 @@ def _potential(graph: Graph, give: Array, demand: Array) -> Array:
     """Potentials x with D^T C D x = demand, nearly."""
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return laplacian_direct(graph, give, demand)
-    ends = np.maximum(np.abs(graph.incidence_t) @ give, np.finfo(float).tiny)
-    return conjugate_gradients(BlockLaplacian(graph, give), 1 / ends[:, None], demand, 1e-6)[0]
+    return conjugate_gradients(laplacian(graph, give), demand, 1e-6)[0]
 
 
 class _Forest:

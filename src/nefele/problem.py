@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele.certificate import Certificate, certify
+from nefele.correction import variation
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
@@ -131,12 +132,10 @@ class Problem:
         with np.errstate(over="ignore", invalid="ignore"):
             total = self.loss.value(w).sum()
             if self.coupled:
-                total += self.scale @ self.penalty.value(self.graph.diff(w))
+                total += variation(self, w)
         return float(total)
 
-    def certificate(
-        self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0
-    ) -> Certificate:
+    def certificate(self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound

@@ -1,4 +1,4 @@
-"""Bring a corrected flow inside its balls, in one pass over the edges."""
+"""Sums over edges and rows of large problems, in one pass each."""
 
 from __future__ import annotations
 
@@ -43,3 +43,31 @@ def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ign
                     out[e, r] *= back
             spare += scale[e] * rise - inner
     return outside - 1.0, spare
+
+
+@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
+    """sum_e lam A_e ||w_i - w_j|| with the l2 norm (kind 0) or the l1 norm (1)."""
+    d = len(dims) if len(dims) > 0 else w.shape[1]
+    total = 0.0
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j, rise = tail[e], 0.0
+            for r in range(d):
+                step = w[i, r] - w[j, r]
+                rise += step * step if kind == 0 else abs(step)
+            total += scale[e] * (np.sqrt(rise) if kind == 0 else rise)
+    return total
+
+
+@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
+    """out_i = sum_r c_r (x_r^T w_i - y_r)^2 over the rows of node i."""
+    for i in range(len(w)):
+        total = 0.0
+        for r in range(ptr[i], ptr[i + 1]):
+            z = -y[r]
+            for k in range(w.shape[1]):
+                z += X[r, k] * w[i, k]
+            total += weight[r] * z * z
+        out[i] = total

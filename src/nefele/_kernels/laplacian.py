@@ -1,27 +1,51 @@
-"""Systems (M + D^T C D) x = r: products, and conjugate gradients with one pass per vector.
+"""The three passes of conjugate gradients on (M + D^T C D) x = r.
 
-`dims` is a tuple of length d (or empty for any d), as in `primal_dual`. Edges are stored by
-owner: those of node i are ptr[i] to ptr[i + 1], and their tails come after i.
+`dims` is a tuple of length d for compiled rows (`nefele._kernels.rows`) or None for any d, and
+always where C has one weight per entry. M and the preconditioner P are symmetric: upper triangles,
+row by row, of shape (n_nodes, d (d + 1) / 2); P may be one diagonal per node instead, of shape
+(n_nodes, 1 or d), and M = 0 is an array without rows. Edges are stored by owner: those of node i
+are ptr[i] to ptr[i + 1], and their tails come after i.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
-_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
-_MOST_UNROLLED = 8  # beyond, loops are as fast and compile sooner
+from nefele._kernels.rows import dot, load, store, symmetric, zeros
+
+_MOST_ROWS = 16
+_njit: Any = numba.njit
+_options: Any = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+_outer = _njit(cache=True, **_options)
+_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options)
 
 
-def unrolled(d: int) -> tuple[int, ...]:
-    """A tuple whose length tells the loops the number of parameters, if that pays off."""
-    return (0,) * d if d <= _MOST_UNROLLED else ()
+def as_dims(d: int, weights: int = 1) -> tuple[int, ...] | None:
+    """The tuple that tells the loops d, where compiled rows can do the work."""
+    return (0,) * d if d <= _MOST_ROWS and weights == 1 else None
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
-def block_product(dims, blocks, x, out):  # type: ignore[no-untyped-def]
-    """out_i = blocks_i x_i."""
-    d = len(dims) if len(dims) > 0 else x.shape[1]
+@_outer
+def pack(blocks):  # type: ignore[no-untyped-def]
+    """Upper triangles of symmetric blocks, row by row."""
+    n, d, _ = blocks.shape
+    out = np.empty((n, d * (d + 1) // 2))
+    for i in range(n):
+        k = 0
+        for r in range(d):
+            for s in range(r, d):
+                out[i, k] = blocks[i, r, s]
+                k += 1
+    return out
+
+
+@_outer
+def block_product(blocks, x, out):  # type: ignore[no-untyped-def]
+    """out_i = blocks_i x_i for full blocks."""
+    d = x.shape[1]
     for i in range(len(x)):
         for r in range(d):
             total = 0.0
@@ -30,16 +54,32 @@ def block_product(dims, blocks, x, out):  # type: ignore[no-untyped-def]
             out[i, r] = total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
-def product(dims, ptr, tail, give, blocks, x, out):  # type: ignore[no-untyped-def]
-    """Out = M x + D^T C D x and x^T out; no blocks: M = 0.
+@_outer
+def product(dims, ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
+    """Add M x + D^T C D x to out, zero before, and return x^T out.
 
     Tails come after their owner, so that out_i is complete once the edges of i are done.
     """
-    d = len(dims) if len(dims) > 0 else x.shape[1]
-    single = give.shape[1] == 1
+    if dims is None:
+        return _product_any(ptr, tail, give, M, x, out)
     bend = 0.0
-    out[:] = 0.0
+    for i in range(len(x)):
+        here, total = load(x, i, dims), load(out, i, dims)
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            flow = give[e, 0] * (here - load(x, j, dims))
+            store(out, j, load(out, j, dims) - flow)
+            total = total + flow
+        if len(M) > 0:
+            total = total + symmetric(M, i, here)
+        store(out, i, total)
+        bend += dot(here, total)
+    return bend
+
+
+@_inner
+def _product_any(ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
+    d, single, bend = x.shape[1], give.shape[1] == 1, 0.0
     for i in range(len(x)):
         for e in range(ptr[i], ptr[i + 1]):
             j = tail[e]
@@ -47,74 +87,83 @@ def product(dims, ptr, tail, give, blocks, x, out):  # type: ignore[no-untyped-d
                 flow = (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
                 out[i, r] += flow
                 out[j, r] -= flow
+        if len(M) > 0:
+            _add_symmetric(M, i, x, out)
         for r in range(d):
-            total = out[i, r]
-            if len(blocks) > 0:
-                for k in range(d):
-                    total += blocks[i, r, k] * x[i, k]
-            out[i, r] = total
-            bend += total * x[i, r]
+            bend += out[i, r] * x[i, r]
     return bend
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
-def advance(dims, alpha, inverse, x, r, p, z):  # type: ignore[no-untyped-def]
-    """X += alpha p, r -= alpha z and z = P r, with P one block or one diagonal per node.
+@_inner
+def _add_symmetric(A, i, x, out):  # type: ignore[no-untyped-def]
+    d, k = x.shape[1], 0
+    for r in range(d):
+        out[i, r] += A[i, k] * x[i, r]
+        for s in range(r + 1, d):
+            out[i, r] += A[i, k + s - r] * x[i, s]
+            out[i, s] += A[i, k + s - r] * x[i, r]
+        k += d - r
 
-    z holds the product with p when called. Returns r^T r and r^T z.
+
+@_outer
+def advance(dims, alpha, P, x, r, p, z):  # type: ignore[no-untyped-def]
+    """X += alpha p, r -= alpha z and z = P r; z holds the product with p when called.
+
+    Returns r^T r and r^T z.
     """
-    d = len(dims) if len(dims) > 0 else x.shape[1]
-    blocks = inverse.shape[1] == d and inverse.shape[2] == d
     square, inner = 0.0, 0.0
+    d = x.shape[1]
+    full = (P.shape[1] == d * (d + 1) // 2 and P.shape[1] > d) or d == 1
+    if dims is not None and full:
+        for i in range(len(x)):
+            store(x, i, load(x, i, dims) + alpha * load(p, i, dims))
+            left = load(r, i, dims) - alpha * load(z, i, dims)
+            turned = symmetric(P, i, left)
+            store(r, i, left)
+            store(z, i, turned)
+            square += dot(left, left)
+            inner += dot(left, turned)
+        return square, inner
     for i in range(len(x)):
         for k in range(d):
             x[i, k] += alpha * p[i, k]
             r[i, k] -= alpha * z[i, k]
+            z[i, k] = 0.0 if full else P[i, min(k, P.shape[1] - 1)] * r[i, k]
+        if full:
+            _add_symmetric(P, i, r, z)
         for k in range(d):
-            total = 0.0
-            if blocks:
-                for m in range(d):
-                    total += inverse[i, k, m] * r[i, m]
-            else:
-                total = inverse[i, 0, min(k, inverse.shape[2] - 1)] * r[i, k]
-            z[i, k] = total
             square += r[i, k] * r[i, k]
-            inner += r[i, k] * total
+            inner += r[i, k] * z[i, k]
     return square, inner
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
-def conjugate_gradients(dims, ptr, tail, give, blocks, inverse, x, r, goal, most):  # type: ignore[no-untyped-def]
-    """Improve x until ||r|| <= goal; r is the residual at x. Returns whether that was reached."""
-    z, p = np.zeros_like(r), np.zeros_like(r)
-    square, rz = advance(dims, 0.0, inverse, x, r, p, z)
-    p[:] = z
-    for _ in range(most):
-        if square <= goal * goal or not rz > 0.0:
-            return True
-        bend = product(dims, ptr, tail, give, blocks, p, z)
-        if not bend > 0.0:
-            return False
-        before = rz
-        square, rz = advance(dims, rz / bend, inverse, x, r, p, z)
-        turn = rz / before
+@_outer
+def turn(dims, factor, p, z):  # type: ignore[no-untyped-def]
+    """P = z + factor p, and z = 0 for the next product."""
+    if dims is None:
         for i in range(len(p)):
             for k in range(p.shape[1]):
-                p[i, k] = z[i, k] + turn * p[i, k]
-    return square <= goal * goal
+                p[i, k] = z[i, k] + factor * p[i, k]
+                z[i, k] = 0.0
+        return
+    for i in range(len(p)):
+        store(p, i, load(z, i, dims) + factor * load(p, i, dims))
+        store(z, i, zeros(dims))
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
-def block_inverse(dims, metric, ends, out):  # type: ignore[no-untyped-def]
-    """out_i = (metric_i + diag(ends_i), slightly regularised)^-1, by Gauss-Jordan elimination."""
-    d = len(dims) if len(dims) > 0 else metric.shape[1]
-    single = ends.shape[1] == 1
-    a = np.empty((d, d))
-    for i in range(len(metric)):
-        size = 0.0
+@_outer
+def block_inverse(M, ends):  # type: ignore[no-untyped-def]
+    """Packed (M_i + diag(ends_i), slightly regularised)^-1, by Gauss-Jordan elimination."""
+    n, d, single = len(M), 0, ends.shape[1] == 1
+    while d * (d + 1) // 2 < M.shape[1]:
+        d += 1
+    out, a = np.empty_like(M), np.empty((d, d))
+    for i in range(n):
+        size, entry = 0.0, 0
         for r in range(d):
-            for k in range(d):
-                a[r, k] = metric[i, r, k]
+            for k in range(r, d):
+                a[r, k] = a[k, r] = M[i, entry]
+                entry += 1
             a[r, r] += ends[i, 0] if single else ends[i, r]
             size += a[r, r]
         floor = 1e-14 * size if size > 0.0 else 1.0
@@ -131,6 +180,9 @@ def block_inverse(dims, metric, ends, out):  # type: ignore[no-untyped-def]
                     a[r, c] = 0.0
                     for k in range(d):
                         a[r, k] -= factor * a[c, k]
+        entry = 0
         for r in range(d):
-            for k in range(d):
-                out[i, r, k] = a[r, k]
+            for k in range(r, d):
+                out[i, entry] = a[r, k]
+                entry += 1
+    return out

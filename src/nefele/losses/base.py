@@ -180,7 +180,7 @@ def block_product(blocks: Array, x: Array) -> Array:
     from nefele._kernels import laplacian
 
     out = np.empty_like(x)
-    laplacian.block_product(laplacian.unrolled(x.shape[1]), blocks, x, out)
+    laplacian.block_product(blocks, x, out)
     return out
 
 

@@ -78,6 +78,15 @@ class BoundSquared(BoundPointwise):
     def gram(self, z: Array) -> Array:
         return self.H - self._ridge
 
+    def value(self, w: Array) -> Array:
+        if not self._many_nodes:
+            return super().value(w)
+        from nefele._kernels.certificate import squared_errors
+
+        out, data = np.empty(self.n_nodes), self.data
+        squared_errors(data.X, data.y, data.ptr, data.row_weight, w, out)
+        return out + self.l2 * np.einsum("ij,ij->i", w, w)
+
     def hess(self, w: Array) -> Array:
         return self.H
 

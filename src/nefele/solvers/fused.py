@@ -6,6 +6,8 @@ graph order throughout.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,17 @@ from nefele.penalties import Huber, L1Norm, L2Norm, SquaredL2
 from nefele.problem import Problem
 
 _LEAST_WORK = 2000  # numbers in u from which compiled loops pay off
+_LEAST_PARALLEL = 1_000_000  # numbers in u from which threads pay off: 2 ms per iteration
+_BLOCKS = 16  # the same for any number of threads, so that results are the same
+_LEFTOVER = 0.1  # largest share of nodes whose edges wait for all blocks
 _LARGE = 20_000  # nodes from which their order matters
-_KINDS = {L2Norm: "L2", L1Norm: "L1", SquaredL2: "SQUARED", Huber: "HUBER"}
+_CHUNK = 3072  # bytes that the two passes move in turn: 8 times as many cost 20% more
+_LONGEST_CHUNK = 32  # nodes
+_PAUSE = 8  # serial iterations after a parallel one that was slower
+_PENALTIES = (L2Norm, L1Norm, SquaredL2, Huber)
+
+
+Index = NDArray[np.int64]
 
 
 class Layout:
@@ -30,7 +41,7 @@ class Layout:
     def __init__(self, graph: Graph) -> None:
         self.order = _good_order(graph)
         head, tail = graph.head, graph.tail
-        self.edges: NDArray[np.int64] | None = None
+        self.edges: Index | None = None
         self.sign: Array | None = None
         if self.order is not None:
             rank = np.empty(graph.n_nodes, dtype=np.int64)
@@ -44,8 +55,8 @@ class Layout:
         self.tail = tail.astype(np.int32)
 
     def nodes_in(self, x: Array) -> Array:
-        """Node values in the order of the layout (a copy)."""
-        return x.copy() if self.order is None else x[self.order]
+        """Node values in the order of the layout: x itself if that is the graph's."""
+        return x if self.order is None else x[self.order]
 
     def nodes_out(self, x: Array) -> Array:
         """Node values back in graph order (a copy)."""
@@ -57,11 +68,11 @@ class Layout:
 
     def edges_in(self, x: Array) -> Array:
         """Values that do not depend on an edge's orientation, in the order of the layout."""
-        return x.copy() if self.edges is None else x[self.edges]
+        return x if self.edges is None else x[self.edges]
 
     def flow_in(self, u: Array) -> Array:
-        """A flow in the order and orientation of the layout (a copy)."""
-        return u.copy() if self.edges is None else u[self.edges] * self.sign[:, None]  # type: ignore[index]
+        """A flow in the order and orientation of the layout."""
+        return u if self.edges is None else u[self.edges] * self.sign[:, None]  # type: ignore[index]
 
     def flow_out(self, u: Array) -> Array:
         """A flow back in graph order (a copy)."""
@@ -71,8 +82,33 @@ class Layout:
         out[self.edges] = u * self.sign[:, None]  # type: ignore[index]
         return out
 
+    def reach(self, chunk: int) -> Index:
+        """For each chunk of nodes, the node after all that edges of it or of earlier ones touch."""
+        far = np.arange(1, len(self.ptr))
+        some = np.diff(self.ptr) > 0
+        far[some] = self.tail[self.ptr[1:][some] - 1] + 1  # tails ascend
+        ends = np.minimum(np.arange(chunk, len(far) + chunk, chunk), len(far))
+        return np.maximum.accumulate(far)[ends - 1]
 
-def _good_order(graph: Graph) -> NDArray[np.int64] | None:
+    def blocks(self, reach: Index, chunk: int, most: int) -> tuple[Index, Index]:
+        """At most so many blocks of chunks, of equal work, that threads may take separately.
+
+        Returns the first chunk of each block (and the end), and in each the first chunk whose
+        edges leave it. These must be few, and must not reach those that leave the next block.
+        """
+        ends = np.minimum(np.arange(1, len(reach) + 1) * chunk, len(self.ptr) - 1)
+        work = self.ptr[ends] + ends
+        for count in range(most, 0, -1):
+            inner = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
+            bounds = np.concatenate([[0], inner, [len(reach)]])
+            cuts = np.searchsorted(reach, ends[bounds[1:] - 1], side="right")
+            few = (bounds[1:] - cuts).sum() <= _LEFTOVER * len(reach)
+            if few and (reach[inner - 1] <= cuts[1:] * chunk).all():
+                break
+        return bounds, cuts
+
+
+def _good_order(graph: Graph) -> Index | None:
     """A node order with short edges, or None when the present one is good enough."""
     if graph.n_nodes < _LARGE:
         return None
@@ -84,22 +120,64 @@ def _good_order(graph: Graph) -> NDArray[np.int64] | None:
     return order if then < 0.5 * now else None
 
 
+class Turns:
+    """Runs the parallel of two equal functions while it is the faster one.
+
+    Where other processes keep the cores busy, threads that wait for each other take 30 ms for
+    what one does in 4; they are tried again after ever more turns.
+    """
+
+    def __init__(self) -> None:
+        self.alone, self.wait, self.pause = np.inf, 2, _PAUSE
+
+    def run(self, serial: Callable[..., None], parallel: Callable[..., None], *args: Any) -> None:
+        """Call one of them."""
+        together = self.wait == 0
+        started = time.perf_counter()
+        (parallel if together else serial)(*args)
+        seconds = time.perf_counter() - started
+        if not together:
+            self.alone, self.wait = seconds, self.wait - 1
+        elif seconds < self.alone:
+            self.pause = _PAUSE
+        else:
+            self.wait, self.pause = self.pause, 2 * self.pause
+
+
 class Fused:
-    """State and steps of the compiled iteration."""
+    """State and steps of the compiled iteration.
+
+    Takes over w and u: they change with it when the nodes keep their order.
+    """
 
     def __init__(self, problem: Problem, w: Array, u: Array, flow: Array) -> None:
-        from nefele._kernels import primal_dual as kernels
+        from nefele._kernels import primal_dual, threads
 
         assert isinstance(problem.loss, BoundSquared | BoundQuadratic)
-        self.problem, self.loss, self.kernels = problem, problem.loss, kernels
-        self.layout = Layout(problem.graph)
-        self.kind = getattr(kernels, _KINDS[type(problem.penalty)])
-        self.delta = float(getattr(problem.penalty, "delta", 0.0))
-        self.dims = (0,) * problem.d if problem.d <= kernels.MOST_UNROLLED else ()
-        self.w, self.u = self.layout.nodes_in(w), self.layout.flow_in(u)
-        self.q = self.layout.nodes_in(problem.graph.div(u))
-        self.wbar = np.empty_like(self.w)
-        self.scale, self.flow = self.layout.edges_in(problem.scale), self.layout.edges_in(flow)
+        self.loss, self.kernels, self.threads = problem.loss, primal_dual, threads
+        self.layout = layout = Layout(problem.graph)
+        n, d = w.shape
+        self.dims = (0,) * d if d <= primal_dual.MOST_UNROLLED else None
+        self.w, self.u = layout.nodes_in(w), layout.flow_in(u)
+        self.q = layout.nodes_in(problem.graph.div(u))
+        self.wbar, self.c = np.empty_like(w), np.empty_like(w)
+        self.A = np.empty((n, d * (d + 1) // 2))
+        self.scale, self.flow = problem.scale, flow
+        if (self.scale == self.scale[0]).all() and (flow == flow[0]).all():
+            self.scale, self.flow = self.scale[:1].copy(), flow[:1].copy()
+        else:
+            self.scale, self.flow = layout.edges_in(self.scale), layout.edges_in(flow)
+        penalty = problem.penalty
+        # For one parameter the l2 norm is the l1 norm, whose update needs no square root.
+        by_entry = isinstance(penalty, L1Norm) or (isinstance(penalty, L2Norm) and d == 1)
+        delta = 1.0 if isinstance(penalty, SquaredL2) else float(getattr(penalty, "delta", 0.0))
+        self.rule = (by_entry, not isinstance(penalty, SquaredL2), delta)
+        moved = (self.A.nbytes + 6 * w.nbytes + 2 * u.nbytes) // n
+        chunk = int(np.clip(_CHUNK // moved, 1, _LONGEST_CHUNK))
+        reach = layout.reach(chunk)
+        large = u.size >= _LEAST_PARALLEL
+        self.turns = Turns()
+        self.schedule = (chunk, reach, *layout.blocks(reach, chunk, _BLOCKS if large else 1))
 
     @staticmethod
     def fits(problem: Problem) -> bool:
@@ -108,21 +186,28 @@ class Fused:
         return (
             isinstance(loss, BoundSquared | BoundQuadratic)
             and loss.smooth
-            and type(problem.penalty) in _KINDS
+            and type(problem.penalty) in _PENALTIES
             and problem.graph.n_edges * problem.d >= _LEAST_WORK
         )
 
     def set_steps(self, gamma: float, tau: Array) -> None:
         """Precompute the affine proxes w+ = A_i v + c_i for these steps."""
+        order = self.layout.order
         self.gamma, self.tau = gamma, self.layout.nodes_in(tau)
+        if self.dims is not None:  # in place: A holds 120 MB for a million nodes, d = 5
+            empty = np.empty(0, dtype=np.int64)
+            which = empty if order is None else order
+            k: Any = self.kernels
+            k.affine_prox(*self.loss._eigen, self.loss.b, self.tau, which, self.A, self.c)
+            return
         A, c = self.loss.affine_prox(tau)
-        if self.layout.order is not None:
-            A, c = A[self.layout.order], c[self.layout.order]
-        self.A, self.c = A, c
+        upper = A[:, *np.triu_indices(A.shape[1])]
+        self.A = np.ascontiguousarray(self.layout.nodes_in(upper))
+        self.c = np.ascontiguousarray(self.layout.nodes_in(c))
 
     def set_w(self, w: Array) -> None:
         """Go on from other parameters."""
-        self.w = self.layout.nodes_in(w)
+        self.w = self.layout.nodes_in(w).copy()
 
     def step(self, relax: float) -> None:
         """One over-relaxed iteration."""
@@ -130,21 +215,14 @@ class Fused:
 
     def _iterate(self, w: Array, u: Array, q: Array, relax: float) -> None:
         k: Any = self.kernels
-        k.node_pass(self.dims, w, q, self.A, self.c, self.tau, self.wbar, relax)
-        k.edge_pass(
-            self.dims,
-            u,
-            q,
-            self.layout.ptr,
-            self.layout.tail,
-            self.scale,
-            self.flow,
-            self.wbar,
-            self.gamma,
-            relax,
-            self.kind,
-            self.delta,
-        )
+        nodes = (w, q, self.wbar, self.A, self.c, self.tau)
+        edges = (u, self.layout.ptr, self.layout.tail, self.scale, self.flow)
+        rule = (0.5 / self.gamma, float(relax), *self.rule)
+        arguments = (self.dims, self.schedule, nodes, edges, rule)
+        if len(self.schedule[3]) > 1 and self.threads.usable() > 1:
+            self.turns.run(k.iterate, k.iterate_parallel, *arguments)
+        else:
+            k.iterate(*arguments)
 
     def unrelaxed(self, last: float | None = None) -> tuple[Array, Array]:
         """The next plain iterate, in graph order: its flow is inside the balls.
@@ -153,6 +231,9 @@ class Fused:
         w = w- + last (w+ - w-) and wbar = 2 w+ - w- give w+.
         """
         done = None if last is None else (self.w + (1 - last) * self.wbar) / (2 - last)
-        w, u, q = self.w.copy(), self.u.copy(), self.q.copy()
-        self._iterate(w, u, q, 1.0)
-        return self.layout.nodes_out(w if done is None else done), self.layout.flow_out(u)
+        w, u = self.w.copy(), self.u.copy()
+        self._iterate(w, u, self.q.copy(), 1.0)
+        w = w if done is None else done
+        if self.layout.order is None:
+            return w, u
+        return self.layout.nodes_out(w), self.layout.flow_out(u)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
-_SCALARS = ("gamma", "last", "pace", "turn")  # what adapting the steps remembers
+_SCALARS = ("gamma", "last", "pace", "turn", "spared")  # what adapting the steps remembers
 
 
 @dataclass
@@ -128,13 +129,15 @@ class PrimalDual(Solver):
         w, u = self.iterate(state, exact)
         if exact:
             return w, problem.certificate(w, u)
-        better = self._improve(problem, w, u) if self.polish else None
-        if better is not None and better.objective <= problem.objective(w):
-            w = better.w
+        better, objective = self._improve(problem, w, u), problem.objective(w)
+        if better is not None and better.objective <= objective:
+            w, objective = better.w, better.objective
             self._set_w(state, w)
         else:
             better = None
-        guessed = self._spare(problem, state, w, u, tol) if problem.loss.smooth else None
+        guessed = None
+        if problem.loss.smooth:
+            guessed = self._spare(problem, state, w, u, objective, tol)
         if better is not None and better.exact:
             firm = problem.certificate(w, better.u, firm=True, tol=tol)
             if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
@@ -145,13 +148,13 @@ class PrimalDual(Solver):
         return w, found
 
     def _spare(
-        self, problem: Problem, state: State, w: Array, u: Array, tol: float
+        self, problem: Problem, state: State, w: Array, u: Array, objective: float, tol: float
     ) -> Certificate | None:
         """A guess instead of a certificate that will not be good enough, by that same guess.
 
         Not more than a few times in a row, since it is only a guess.
         """
-        objective, guess = problem.objective(w), estimate(problem, w, u)
+        guess = estimate(problem, w, u)
         state.extra["guess"] = relative_gap(problem, objective, guess)
         hopeless = state.extra["guess"] > _HOPELESS * tol and not state.final
         state.extra["spared"] = state.extra.get("spared", 0) + 1 if hopeless else 0
@@ -162,7 +165,7 @@ class PrimalDual(Solver):
     def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
         """The unrelaxed iterate, or its polished form."""
         w, u = self.iterate(state)
-        better = self._improve(problem, w, u) if self.polish else None
+        better = self._improve(problem, w, u)
         if better is None or better.objective > problem.objective(w):
             return w, u
         self._set_w(state, better.w)
@@ -175,15 +178,17 @@ class PrimalDual(Solver):
             return state.w, state.u
         return fused.layout.nodes_out(fused.w), fused.layout.flow_out(fused.u)
 
-    def scalars(self, state: State) -> dict[str, float]:
+    def scalars(self, state: State) -> dict[str, Any]:
         return {name: float(state.extra[name]) for name in _SCALARS if name in state.extra}
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, float]) -> None:
+    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
         state.extra.update(scalars)
         self._set_steps(problem, state)
+        if "fused" in state.extra:
+            state.extra["fused"].wbar[:] = state.extra["fused"].w  # as after a step that rests
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        return reduced_solve(problem, PrimalDual(polish=False), w, u)
+        return reduced_solve(problem, PrimalDual(polish=False), w, u) if self.polish else None
 
     def iterate(self, state: State, exact: bool = False) -> tuple[Array, Array]:
         """The last unrelaxed iterate: its flow is inside the balls."""

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
-from nefele.correction import BlockLaplacian, block_inverse, precondition
+from nefele.laplacian import laplacian
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -48,51 +47,30 @@ class QuadraticCG(Solver):
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
         state = State(w0.copy(), u0)
-        loss, graph, scale = _quadratic(problem), problem.graph, problem.scale[:, None]
-        system = BlockLaplacian(graph, scale, loss.H, problem.penalty)
+        loss, graph = _quadratic(problem), problem.graph
+        system = laplacian(graph, problem.scale[:, None], loss.H, problem.penalty)
         alone = graph.degree == 0
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
         residual = loss.b - system(state.w)
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
-        inverse = block_inverse(loss.H, graph, scale * self._diagonal(problem))
-        z = precondition(inverse, residual)
-        state.extra.update(
-            A=system,
-            P=inverse,
-            r=residual,
-            p=z.copy(),
-            rz=float(np.vdot(residual, z)),
-            objective=problem.objective(state.w),
-        )
+        p, z = np.zeros_like(residual), np.zeros_like(residual)
+        _, rz = system.advance(0.0, state.w, residual, p, z)
+        system.turn(0.0, p, z)
+        objective = problem.objective(state.w)
+        state.extra.update(system=system, r=residual, p=p, z=z, rz=rz, objective=objective)
         return state
 
-    def _diagonal(self, problem: Problem) -> Array:
-        """Diagonal of the penalty's matrix, for the preconditioner, shape (d,)."""
-        return problem.penalty.curvature(np.zeros((1, problem.d)))[0].diagonal()
-
     def step(self, problem: Problem, state: State) -> None:
-        extra, p = state.extra, state.extra["p"]
-        compiled, z = extra["A"].compiled(p), np.empty_like(p)
-        if compiled is None:
-            z = extra["A"](p)
-            bend = float(np.vdot(p, z))
-        else:
-            bend = laplacian().product(*compiled, p, z)
+        extra = state.extra
+        system, r, p, z, before = (extra[name] for name in ("system", "r", "p", "z", "rz"))
+        bend = system.product(p, z)
         if not bend > 0:
             return
-        before, alpha = extra["rz"], extra["rz"] / bend
-        if compiled is None:
-            state.w += alpha * p
-            extra["r"] -= alpha * z
-            z = precondition(extra["P"], extra["r"])
-            extra["rz"] = float(np.vdot(extra["r"], z))
-        else:
-            dims = compiled[0]
-            extra["rz"] = laplacian().advance(dims, alpha, extra["P"], state.w, extra["r"], p, z)[1]
+        alpha = before / bend
+        _, extra["rz"] = system.advance(alpha, state.w, r, p, z)
+        system.turn(extra["rz"] / before if before > 0 else 0.0, p, z)
         extra["objective"] -= 0.5 * alpha * before
-        p *= extra["rz"] / before if before > 0 else 0.0
-        p += z
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """r^T P r / 2 estimates the error of the objective."""
@@ -110,13 +88,6 @@ class QuadraticCG(Solver):
         self, problem: Problem, state: State, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
-
-
-def laplacian() -> Any:
-    """The compiled loops, loaded when first needed."""
-    from nefele._kernels import laplacian
-
-    return laplacian
 
 
 def _quadratic(problem: Problem) -> BoundSquared:

@@ -1,0 +1,153 @@
+"""Systems (M + D^T C D) x = r with one small block per node, by conjugate gradients.
+
+Two forms of the same three passes: NumPy, and compiled for large graphs.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.graph import Graph
+from nefele.penalties import Penalty, Quadratic
+
+COMPILED = 20_000  # numbers in x from which compiled loops pay off
+_MOST_STEPS = 500
+
+
+def laplacian(
+    graph: Graph, give: Array, metric: Array | None = None, penalty: Penalty | None = None
+) -> BlockLaplacian:
+    """M + D^T C D with C one weight per edge or entry, `give` of shape (n_edges, 1 or d).
+
+    `metric` has shape (n_nodes, d, d), None for M = 0; a penalty may mix the entries of C D x.
+    """
+    size = graph.n_nodes * (give.shape[1] if metric is None else metric.shape[1])
+    plain = penalty is None or type(penalty).mix is Penalty.mix
+    kind = CompiledLaplacian if plain and size >= COMPILED else BlockLaplacian
+    return kind(graph, give, metric, penalty)
+
+
+class BlockLaplacian:
+    """The NumPy form."""
+
+    def __init__(
+        self, graph: Graph, give: Array, metric: Array | None, penalty: Penalty | None
+    ) -> None:
+        self.graph, self.give, self.metric, self.penalty = graph, give, metric, penalty
+
+    def __call__(self, x: Array) -> Array:
+        flow = self.give * self.graph.diff(x)
+        out = self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
+        return out if self.metric is None else out + (self.metric @ x[..., None])[..., 0]
+
+    def share(self, other: BlockLaplacian) -> None:
+        """Use what another system with the same metric has computed."""
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Inverse diagonal blocks, a little regularised; without a metric, diagonals."""
+        bend = ends(self.graph, self.give)
+        if self.metric is None:
+            return np.asarray(1 / np.maximum(bend, np.finfo(float).tiny))
+        d = self.metric.shape[1]
+        if isinstance(self.penalty, Quadratic):
+            bend = bend * self.penalty.curvature(np.zeros((1, d)))[0].diagonal()
+        blocks = self.metric + np.broadcast_to(bend, self.metric.shape[:2])[:, :, None] * np.eye(d)
+        size = np.einsum("ijj->i", blocks)
+        floor = np.where(size > 0, 1e-14 * size, 1.0)
+        inverse = np.linalg.inv(blocks + floor[:, None, None] * np.eye(d))
+        return np.asarray(inverse, dtype=float)
+
+    def product(self, p: Array, z: Array) -> float:
+        """Z = (M + D^T C D) p, z zero before; returns p^T z."""
+        z[:] = self(p)
+        return float(np.vdot(p, z))
+
+    def advance(self, alpha: float, x: Array, r: Array, p: Array, z: Array) -> tuple[float, float]:
+        """X += alpha p, r -= alpha z and z = P r; returns r^T r and r^T z."""
+        x += alpha * p
+        r -= alpha * z
+        z[:] = self.inverse * r if self.inverse.ndim == 2 else (self.inverse @ r[..., None])[..., 0]
+        return float(np.vdot(r, r)), float(np.vdot(r, z))
+
+    def turn(self, factor: float, p: Array, z: Array) -> None:
+        """P = z + factor p and z = 0."""
+        p *= factor
+        p += z
+        z[:] = 0.0
+
+
+class CompiledLaplacian(BlockLaplacian):
+    """The compiled form, with the blocks' upper triangles."""
+
+    @cached_property
+    def _packed(self) -> Array:
+        from nefele._kernels import laplacian
+
+        return np.empty((0, 1)) if self.metric is None else laplacian.pack(self.metric)
+
+    def share(self, other: BlockLaplacian) -> None:
+        if isinstance(other, CompiledLaplacian):
+            self._packed = other._packed
+
+    @cached_property
+    def inverse(self) -> Array:
+        if self.metric is None:
+            return super().inverse
+        from nefele._kernels import laplacian
+
+        return np.asarray(laplacian.block_inverse(self._packed, ends(self.graph, self.give)))
+
+    def product(self, p: Array, z: Array) -> float:
+        from nefele._kernels import laplacian
+
+        graph, give = self.graph, self.give
+        dims = laplacian.as_dims(p.shape[1], give.shape[1])
+        return float(laplacian.product(dims, graph.ptr, graph.tail, give, self._packed, p, z))
+
+    def advance(self, alpha: float, x: Array, r: Array, p: Array, z: Array) -> tuple[float, float]:
+        from nefele._kernels import laplacian
+
+        dims = laplacian.as_dims(x.shape[1])
+        square, inner = laplacian.advance(dims, alpha, self.inverse, x, r, p, z)
+        return float(square), float(inner)
+
+    def turn(self, factor: float, p: Array, z: Array) -> None:
+        from nefele._kernels import laplacian
+
+        laplacian.turn(laplacian.as_dims(p.shape[1]), factor, p, z)
+
+
+def conjugate_gradients(
+    system: BlockLaplacian, right: Array, rtol: float, start: Array | None = None
+) -> tuple[Array, bool]:
+    """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
+    x = np.zeros_like(right) if start is None else start.copy()
+    r = right.copy() if start is None else right - system(start)
+    goal = rtol * float(np.linalg.norm(right))
+    p, z = np.zeros_like(r), np.zeros_like(r)
+    square, rz = system.advance(0.0, x, r, p, z)
+    system.turn(0.0, p, z)
+    for _ in range(_MOST_STEPS):
+        if square <= goal**2 or not rz > 0:
+            return x, True
+        bend = system.product(p, z)
+        if not bend > 0:
+            return x, False
+        before = rz
+        square, rz = system.advance(rz / bend, x, r, p, z)
+        system.turn(rz / before, p, z)
+    return x, False
+
+
+def ends(graph: Graph, give: Array) -> Array:
+    """Sum of C_e over the edges at each node, shape (n_nodes, 1 or d)."""
+    columns = [
+        np.bincount(graph.head, column, graph.n_nodes)
+        + np.bincount(graph.tail, column, graph.n_nodes)
+        for column in give.T
+    ]
+    return np.stack(columns, axis=1)
