@@ -91,6 +91,13 @@ def check_count(value: Any, name: str, *, low: int = 0) -> int:
     return int(value)
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
 def check_name(value: str, names: Iterable[str], what: str) -> str:
     """One of the names, with a suggestion when it is nearly one of them."""
     names = list(names)

@@ -39,6 +39,8 @@ class LocalData:
         Row weights >= 0. A node's loss is the weighted mean over its rows.
     feature_names : sequence of str, optional
         Names of the columns of X.
+    node_weight : array of shape (n_nodes,), optional
+        Factor >= 0 of each node's mean loss; default 1. With m_i / mean(m) every row counts once.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class LocalData:
         *,
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        node_weight: Any = None,
     ) -> None:
         self.X = as_float_array(X, "X", 2)
         self.y = as_float_array(y, "y", 1)
@@ -65,6 +68,9 @@ class LocalData:
         self.ids = np.arange(n) if nodes is None else as_ids(nodes)
         self.sample_weight = (
             None if sample_weight is None else as_float_array(sample_weight, "sample_weight", 1)
+        )
+        self.node_weight = (
+            None if node_weight is None else as_float_array(node_weight, "node_weight", 1)
         )
         self.feature_names = (
             [f"x{j}" for j in range(self.X.shape[1])]
@@ -102,6 +108,20 @@ class LocalData:
                 raise ValueError(
                     f"sample_weight must be >= 0; got {self.sample_weight[r]} at {self._place(r)}."
                 )
+        if self.node_weight is not None:
+            self._check_node_weight(self.node_weight)
+
+    def _check_node_weight(self, weight: Array) -> None:
+        if len(weight) != self.n_nodes:
+            raise ValueError(
+                f"node_weight must have one entry per node ({self.n_nodes}); got {len(weight)}."
+            )
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if bad.size:
+            node = self.ids[bad[0] : bad[0] + 1].tolist()[0]
+            raise ValueError(
+                f"node_weight must be finite and >= 0; got {weight[bad[0]]} at node {node!r}."
+            )
 
     def _place(self, row: int) -> str:
         i = int(np.searchsorted(self.ptr, row, side="right")) - 1
@@ -137,14 +157,16 @@ class LocalData:
 
     @cached_property
     def row_weight(self) -> Array:
-        """Weight of each row inside its node's mean: 1/m_i, or s_r / sum of s over the node.
+        """Weight of each row in L_i: 1/m_i, or s_r / sum of s over the node, times the node's.
 
         A node whose sample weights are all zero counts as a node without data.
         """
         if self.sample_weight is None:
-            return 1.0 / self.counts[self.row_node]
-        total = np.bincount(self.row_node, self.sample_weight, self.n_nodes)
-        return self.sample_weight / np.where(total > 0, total, 1.0)[self.row_node]
+            share = 1.0 / self.counts[self.row_node]
+        else:
+            total = np.bincount(self.row_node, self.sample_weight, self.n_nodes)
+            share = self.sample_weight / np.where(total > 0, total, 1.0)[self.row_node]
+        return share if self.node_weight is None else share * self.node_weight[self.row_node]
 
     @cached_property
     def labelled(self) -> NDArray[np.bool_]:
@@ -180,7 +202,13 @@ class LocalData:
         if (where < 0).any():
             raise ValueError(unknown_ids_message(ids, self.ids[where < 0], "the data"))
         owner = where[self.row_node]
-        return LocalData._packed(self.X, self.y, owner, ids, self.sample_weight, self.feature_names)
+        weight = None
+        if self.node_weight is not None:
+            weight = np.ones(len(ids))
+            weight[where] = self.node_weight
+        return LocalData._packed(
+            self.X, self.y, owner, ids, self.sample_weight, self.feature_names, weight
+        )
 
     def subset(self, nodes: Index) -> LocalData:
         """The data of some nodes, given by position."""
@@ -195,6 +223,7 @@ class LocalData:
             self.ids[nodes],
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             feature_names=self.feature_names,
+            node_weight=None if self.node_weight is None else self.node_weight[nodes],
         )
 
     @classmethod
@@ -206,6 +235,7 @@ class LocalData:
         ids: NDArray[Any],
         sample_weight: Array | None,
         feature_names: Sequence[str] | None,
+        node_weight: Array | None = None,
     ) -> LocalData:
         """Sort rows by owner (stable) and build the offsets."""
         ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(ids)))])
@@ -213,7 +243,15 @@ class LocalData:
             order = np.argsort(owner, kind="stable")
             X, y = X[order], y[order]
             sample_weight = None if sample_weight is None else sample_weight[order]
-        return cls(X, y, ptr, ids, sample_weight=sample_weight, feature_names=feature_names)
+        return cls(
+            X,
+            y,
+            ptr,
+            ids,
+            sample_weight=sample_weight,
+            feature_names=feature_names,
+            node_weight=node_weight,
+        )
 
     @classmethod
     def from_long(

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, as_float_array, check_count, check_name, check_number
+from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
 from nefele.critical import consensus, critical_lam, local_fits, spread
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, Result, Status
 from nefele.solvers import solve
+from nefele.solvers.residual import inside
 
 _DEPTH = 1e-3  # least lam of a path relative to lam_max
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
@@ -35,7 +36,7 @@ class PathResult:
     clusters : int array of shape (n_lams, n_nodes)
         Labels of the groups of connected nodes with equal parameters.
     converged : bool
-        Whether every point asked for was solved to the tolerance.
+        Whether every point asked for was certified to the tolerance.
 
     Examples
     --------
@@ -59,7 +60,8 @@ class PathResult:
         return len(self.lams)
 
     def __repr__(self) -> str:
-        ended = "converged" if self.converged else "not converged"
+        nothing = len(self) > 0 and bool(np.isinf(self.gaps).all())
+        ended = "converged" if self.converged else "not certified" if nothing else "not converged"
         if not len(self):
             return f"PathResult(0 lams, {ended})"
         few, many = self.n_clusters.min(), self.n_clusters.max()
@@ -91,6 +93,7 @@ def path(
     tol: float = 1e-4,
     callback: Callable[[Result], Any] | None = None,
     keep: str = "all",
+    certify: bool = True,
 ) -> PathResult:
     """Solve the problem for many lam, each point started at the one before.
 
@@ -110,6 +113,8 @@ def path(
     keep : {"all", "clusters"}
         "all" keeps parameters and flow of every point: 8 n_lams (n_nodes + n_edges) d bytes.
         "clusters" keeps objectives, gaps and cluster labels only.
+    certify : bool
+        False, for the hurried: no certificates, see `solve`; the gaps are infinite.
 
     Returns
     -------
@@ -129,6 +134,7 @@ def path(
     check_number(tol, "tol", low=0.0, strict=True)
     n_lams = check_count(n_lams, "n_lams", low=1)
     check_name(keep, ["all", "clusters"], "keep")
+    check_flag(certify, "certify")
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
     given = None if lams is None else _descending(lams)
@@ -141,7 +147,8 @@ def path(
                 "gives the same parameters. Give lams=[...] to solve for some all the same."
             )
         given = np.geomspace(top, _DEPTH * top, n_lams)
-    return _follow(problem, given, start, tol, callback, keep == "all")
+    options = {"tol": tol, "certify": certify}
+    return _follow(problem, given, start, options, callback, keep == "all")
 
 
 def _descending(lams: Any) -> Array:
@@ -159,7 +166,7 @@ def _follow(
     problem: Problem,
     lams: Array,
     start: tuple[Array, Array] | None,
-    tol: float,
+    options: dict[str, Any],
     callback: Callable[[Result], Any] | None,
     keep: bool,
 ) -> PathResult:
@@ -172,7 +179,8 @@ def _follow(
             problem = problem.with_lam(lam)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                result = solve(problem, tol=tol, w0=w, u0=_inside(problem, u))
+                flow = inside(problem, u) if u is not None and problem.coupled else None
+                result = solve(problem, w0=w, u0=flow, **options)
             if result.status is Status.INTERRUPTED:
                 break
             notes.update({str(c.message): c.category for c in caught})
@@ -182,7 +190,7 @@ def _follow(
                 break
     except KeyboardInterrupt:
         pass
-    _warn(notes, lams, points, tol)
+    _warn(notes, lams, points, options["tol"])
     labels = np.array([point.labels for point in points], dtype=np.int64)
     return PathResult(
         lams=lams[: len(points)],
@@ -200,14 +208,9 @@ class _Point:
     def __init__(self, result: Result, labels: NDArray[np.int64], keep: bool) -> None:
         self.result = result if keep else None
         self.labels, self.converged = labels, result.converged
+        self.reached = result.converged or result.status is Status.UNCERTIFIED
         self.objective, self.gap = result.objective, result.gap
-
-
-def _inside(problem: Problem, u: Array | None) -> Array | None:
-    """The flow of another lam, scaled into the balls of this one."""
-    if u is None or not problem.coupled:
-        return None
-    return u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]
+        self.left = result.gap if np.isfinite(result.gap) else result.history[-1].guess
 
 
 def _clusters(result: Result, unit: float) -> NDArray[np.int64]:
@@ -217,13 +220,15 @@ def _clusters(result: Result, unit: float) -> NDArray[np.int64]:
 
 
 def _warn(notes: dict[str, type[Warning]], lams: Array, points: list[_Point], tol: float) -> None:
-    missed = [k for k, point in enumerate(points) if not point.converged]
+    missed = [k for k, point in enumerate(points) if not point.reached]
     if missed:
-        worst = max(missed, key=lambda k: points[k].gap)
+        worst = max(missed, key=lambda k: points[k].left)
+        left = points[worst].left
+        what = "relative gap" if left == points[worst].gap else "guess"
         warnings.warn(
             f"{len(missed)} of {len(points)} points did not reach tol {tol:.1e}; the largest "
-            f"relative gap is {points[worst].gap:.1e} at lam {lams[worst]:.3g}. The gaps are "
-            "valid bounds all the same; increase tol, or solve these points on their own.",
+            f"{what} is {left:.1e} at lam {lams[worst]:.3g}. Finite gaps are valid bounds all the "
+            "same; increase tol, or solve these points on their own.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array, check_number
+from nefele.graph import Graph
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -55,7 +56,7 @@ _ADVICE = {
     Status.MAX_ITER: "Increase max_iter or tol, or rescale features that differ much in size.",
     Status.FINISHED: "The iterations asked for were done; no tolerance was set.",
     Status.STALLED: "No progress for long: increase tol, or rescale features of unlike size.",
-    Status.INTERRUPTED: "Pass w0=result.w to go on from here.",
+    Status.INTERRUPTED: "Pass w0=result.w, or resume= with a checkpoint, to go on from here.",
     Status.STOPPED: "The callback asked to stop; pass w0=result.w to go on from here.",
     Status.UNCERTIFIED: "A guess of the gap is within the tolerance; solve again without "
     "certify=False, from w0=result.w and u0=result.u, for a proof.",
@@ -173,15 +174,19 @@ class Result:
         Two neighbours count as equal when no parameter differs by more than `tol` times the
         largest spread of a parameter over all nodes.
         """
-        check_number(tol, "tol", low=0.0)
-        graph = self.problem.graph
-        spread = float(np.ptp(self.w, axis=0).max())
-        equal = np.abs(graph.diff(self.w)).max(axis=1, initial=0.0) <= tol * spread
-        shape = (graph.n_nodes, graph.n_nodes)
-        links = sparse.coo_array(
-            (np.ones(equal.sum()), (graph.head[equal], graph.tail[equal])), shape=shape
-        )
-        return connected_components(links, directed=False)[1].astype(np.int64)
+        return equal_groups(self.problem.graph, self.w, tol)
+
+
+def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]:
+    """Labels of the groups of connected nodes with equal rows of w, see `Result.clusters`."""
+    check_number(tol, "tol", low=0.0)
+    spread = float(np.ptp(w, axis=0).max(initial=0.0))
+    equal = np.abs(graph.diff(w)).max(axis=1, initial=0.0) <= tol * spread
+    shape = (graph.n_nodes, graph.n_nodes)
+    links = sparse.coo_array(
+        (np.ones(equal.sum()), (graph.head[equal], graph.tail[equal])), shape=shape
+    )
+    return connected_components(links, directed=False)[1].astype(np.int64)
 
 
 def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:

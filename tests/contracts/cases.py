@@ -27,6 +27,7 @@ from nefele.penalties import (
     L2Norm,
     LinfNorm,
     Lp,
+    Partial,
     Penalty,
     Quadratic,
     SquaredL2,
@@ -35,6 +36,7 @@ from nefele.solvers import (
     ADMM,
     FedRelax,
     Local,
+    Newton,
     PrimalDual,
     PrimalDualGradient,
     QuadraticCG,
@@ -208,6 +210,9 @@ PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "quadratic": lambda d: quadratic(d, d),
     "singular quadratic": lambda d: quadratic(d, d - 1),
     "huber": lambda d: Huber(delta=0.5),
+    "partial l2": lambda d: Partial(L2Norm(), range(d - 1)),
+    "partial l1": lambda d: Partial(L1Norm(), [d - 1]),
+    "partial huber": lambda d: Partial(Huber(delta=0.5), range(1, d)),
     "user norm": lambda d: Weighted(),
     "user smooth": lambda d: Tripled(),
 }
@@ -223,4 +228,5 @@ SOLVERS = {
     "fedrelax by colours": FedRelax("gauss-seidel"),
     "quadratic cg": QuadraticCG(),
     "local": Local(),
+    "newton": Newton(),
 }

@@ -39,6 +39,7 @@ FITS = {
     "primal dual gradient": set(PROBLEMS) - {"absolute l2 lam 0"},
     "quadratic cg": QUADRATIC,
     "local": {name for name in PROBLEMS if name.endswith("lam 0")},
+    "newton": set(PROBLEMS) - QUADRATIC - {"absolute l2 lam 0"},
 }
 PAIRS = [(s, p) for s in SOLVERS for p in PROBLEMS if s not in FITS or p in FITS[s]]
 
@@ -56,6 +57,39 @@ def test_every_solver_reaches_the_certified_optimum(solver, name):
     assert result.objective - result.gap_abs <= best.objective
     bound = target.certificate(result.w, result.u)
     assert bound.lower <= best.objective
+
+
+@pytest.mark.parametrize(("solver", "name"), PAIRS)
+def test_every_solver_does_without_certificates(solver, name):
+    target = PROBLEMS[name]()
+    best = solve(target, tol=1e-8)
+    result = solve(target, SOLVERS[solver], tol=1e-5, certify=False)
+    assert result.status is Status.UNCERTIFIED and result.certificate == "none"
+    assert result.gap == result.gap_abs == np.inf
+    assert result.objective - best.objective <= 1e-5 * abs(best.objective)
+    if target.coupled:
+        assert (target.penalty.domain_ratio(result.u, target.scale) <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("certify", [True, False])
+@pytest.mark.parametrize(("solver", "name"), [p for p in PAIRS if p[0] != "local"])
+def test_a_start_that_is_good_enough_needs_no_iteration(solver, name, certify):
+    target = PROBLEMS[name]()
+    first = solve(target, SOLVERS[solver], tol=1e-5, certify=certify)
+    again = solve(target, SOLVERS[solver], tol=1e-5, w0=first.w, u0=first.u, certify=certify)
+    assert again.n_iter == 0 and again.status is first.status
+    assert again.objective <= first.objective + 1e-5 * abs(first.objective)
+
+
+@pytest.mark.parametrize(("solver", "name"), PAIRS)
+def test_every_solver_goes_on_from_a_checkpoint(solver, name, tmp_path):
+    target, file = PROBLEMS[name](), tmp_path / "run.npz"
+    first = 1 if solver == "local" else 7
+    solve(target, SOLVERS[solver], tol=None, max_iter=first, checkpoint=file)
+    result = solve(target, SOLVERS[solver], tol=1e-5, resume=file)
+    assert result.converged and result.n_iter >= first
+    best = solve(target, tol=1e-8)
+    assert abs(result.objective - best.objective) <= result.gap_abs + best.gap_abs
 
 
 @pytest.mark.parametrize(("solver", "name"), PAIRS)

@@ -15,7 +15,7 @@ from nefele.losses import (
     Poisson,
     Squared,
 )
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
+from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
 
 
 def _node_term(loss, X, y, c, w):
@@ -44,6 +44,8 @@ def _row_terms(loss, z, y):
 
 
 def _edge_term(penalty, v):
+    if isinstance(penalty, Partial):
+        return _edge_term(penalty.penalty, v[list(penalty.on)])
     if isinstance(penalty, L1Norm):
         return cp.norm1(v)
     if isinstance(penalty, L2Norm):

@@ -7,7 +7,7 @@ import pytest
 
 from nefele import ConvergenceWarning, DataWarning, Problem, solve
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
+from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
 from tests.problems import random_parts
 from tests.reference.oracle import oracle
 
@@ -24,6 +24,8 @@ PENALTIES = [
     Lp(3),
     Quadratic([[2.0, 0.5], [0.5, 1.0]]),
     Quadratic(SINGULAR),
+    Partial(L2Norm(), [0, 2]),
+    Partial(L1Norm(), [1, 2]),
 ]
 LOSSES = [
     Squared(l1=0.1),
@@ -41,7 +43,7 @@ LOSSES = [
 
 def attained(seed, loss, penalty, wide):
     """A random problem that has a minimiser: a cone solver cannot tell an infimum."""
-    d = 2 if isinstance(penalty, Quadratic) else None
+    d = {Quadratic: 2, Partial: 3}.get(type(penalty))
     while True:
         parts = random_parts(seed, loss, d=d, wide=wide)
         problem = Problem(*parts[:2], loss=loss, penalty=penalty, lam=parts[2])

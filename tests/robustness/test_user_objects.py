@@ -7,7 +7,7 @@ from nefele import Certificate, ConvergenceWarning, LocalData, Problem, Status, 
 from nefele.graphs import chain
 from nefele.losses import Squared
 from nefele.penalties import Huber, L1Norm, Lp, Penalty, Quadratic
-from nefele.solvers.base import _Best
+from nefele.solvers.best import Best
 from tests.robustness.problems import data, path
 
 TARGET = np.arange(4.0)[:, None] * [1.0, -1.0]
@@ -290,9 +290,9 @@ def test_a_lower_bound_above_the_objective_proves_nothing():
     table = [(rng.standard_normal((5, 2)), 3 * rng.standard_normal(5)) for _ in range(6)]
     local, w = LocalData.from_list(table), np.zeros((6, 2))
     problem = Problem(chain(6), local, penalty=HalvedDualNorm(), lam=0.5)
-    best = _Best(problem)
+    best = Best(problem)
     best.add(w, Certificate(1.0, 1.5, "dual", 0.0, np.zeros((5, 2))))
     assert best.gap_abs == np.inf and best.gap == np.inf
-    best = _Best(problem)
+    best = Best(problem)
     best.add(w, Certificate(1.0, 1.0 + 1e-12, "dual", 0.0, np.zeros((5, 2))))
     assert best.gap_abs == 0.0

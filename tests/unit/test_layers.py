@@ -12,9 +12,9 @@ import nefele
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
     ("_checks", "_ids", "_kernels", "_threads"),
-    ("graph", "graphs", "data"),
+    ("graph", "graphs", "data", "forest"),
     ("losses", "penalties"),
-    ("certificate", "correction", "problem", "result"),
+    ("certificate", "correction", "laplacian", "problem", "result"),
     ("critical", "lam_path", "solvers"),
     (
         "agnostic",
@@ -33,10 +33,11 @@ LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
 NEIGHBOURS = {
     "_kernels": {"_checks"},
+    "forest": {"graph"},
     "graph": {"_checks"},
     "graphs": {"graph", "data"},
     "certificate": {"correction", "problem", "result"},
-    "correction": {"certificate", "problem", "result"},
+    "correction": {"certificate", "laplacian", "problem", "result"},
     "critical": {"solvers"},
     "lam_path": {"critical", "solvers"},
     "problem": {"certificate", "correction", "result"},
@@ -46,7 +47,13 @@ NEIGHBOURS = {
     "cli": {"report"},
 }
 # Solvers see losses and penalties through Problem only; these pick special formulas by type.
-SPECIAL = {"solvers/fedrelax.py", "solvers/fused.py", "solvers/quadratic.py", "solvers/quotient.py"}
+SPECIAL = {
+    "solvers/cones.py",
+    "solvers/fedrelax.py",
+    "solvers/fused.py",
+    "solvers/quadratic.py",
+    "solvers/quotient.py",
+}
 
 FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))
 MODULES = [f for f in FILES if f != "__init__.py"]

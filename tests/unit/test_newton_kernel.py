@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nefele import LocalData
-from nefele.losses import HuberLoss, Logistic, Poisson
+from nefele.losses import HuberLoss, Logistic, Multinomial, Poisson
 from nefele.losses.rows import BoundRows
 
 CASES = [
@@ -14,6 +14,9 @@ CASES = [
     (Poisson(l2=0.3), "count"),
     (HuberLoss(delta=0.2), "real"),
     (HuberLoss(delta=5.0, l2=0.01), "real"),
+    (Multinomial(3), "class"),
+    (Multinomial(3, l2=0.1), "class"),
+    (Multinomial(6), "class"),
 ]
 
 
@@ -26,6 +29,7 @@ def data(kind, seed=0, n=150, d=4):
         "sign": rng.choice([-1.0, 1.0], len(z)),
         "count": rng.poisson(np.exp(np.clip(z, -3, 3))).astype(float),
         "real": z + rng.standard_t(2, len(z)),
+        "class": rng.integers(0, 3, len(z)).astype(float),
     }[kind]
     weight = rng.uniform(0.0, 2.0, len(y))
     ptr = np.concatenate([[0], np.cumsum(counts)])
@@ -82,3 +86,57 @@ def test_a_subclass_with_its_own_formula_is_not_taken_for_the_compiled_one():
     z = bound.prox(v, step)
     off = bound.grad(z) + z - v
     assert np.abs(off).max() <= 1e-9 * np.abs(bound.hess(z)).max()
+
+
+def compiled(monkeypatch):
+    """Calls of the compiled multinomial prox."""
+    from nefele._kernels import multinomial
+
+    calls, fast = [], multinomial.multinomial_prox
+    monkeypatch.setattr(
+        multinomial, "multinomial_prox", lambda *args: calls.append(1) or fast(*args)
+    )
+    return calls
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("n_classes", "l2", "d"), [(2, 0.0, 4), (3, 0.1, 5), (7, 1e-3, 3)])
+def test_multinomial_equals_the_numpy_prox_to_rounding(n_classes, l2, d, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 30, 60)
+    X = rng.standard_normal((counts.sum(), d))
+    y = rng.integers(0, n_classes, len(X)).astype(float)
+    ptr = np.concatenate([[0], np.cumsum(counts)])
+    weight = np.where(rng.random(len(y)) < 0.1, 0.0, rng.uniform(0.1, 2.0, len(y)))
+    bound = Multinomial(n_classes, l2=l2).bind(LocalData(X, y, ptr, sample_weight=weight))
+    v = rng.standard_normal((bound.n_nodes, bound.d))
+    step = 10.0 ** rng.uniform(-3, 2, bound.n_nodes)
+    slow, calls = BoundRows.prox(bound, v, step), compiled(monkeypatch)
+    for start in (None, 3 * rng.standard_normal(v.shape), slow):
+        fast = bound.prox(v, step, start)
+        np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-10)
+    assert len(calls) == 3
+    np.testing.assert_array_equal(fast[~bound.labelled], v[~bound.labelled])
+
+
+@pytest.mark.parametrize(("n_classes", "d", "l1"), [(3, 40, 0.0), (3, 4, 0.1)])
+def test_many_unknowns_and_a_lasso_term_are_left_to_numpy(n_classes, d, l1, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, d))
+    data = LocalData(X, rng.integers(0, n_classes, 300).astype(float), np.arange(0, 301, 30))
+    bound, calls = Multinomial(n_classes, l1=l1).bind(data), compiled(monkeypatch)
+    v = np.zeros((10, bound.d))
+    np.testing.assert_array_equal(bound.prox(v, np.ones(10)), BoundRows.prox(bound, v, np.ones(10)))
+    assert not calls
+
+
+def test_multinomial_predictions_far_out_do_not_overflow():
+    rng = np.random.default_rng(0)
+    X = 1e6 * rng.standard_normal((600, 2))
+    data = LocalData(X, rng.integers(0, 3, 600).astype(float), np.arange(0, 601, 60))
+    bound = Multinomial(3).bind(data)
+    v, step = 1e3 * rng.standard_normal((10, 6)), np.ones(10)
+    z = bound.prox(v, step)
+    before = bound.value(v)
+    assert np.isfinite(z).all()
+    assert (bound.value(z) + ((z - v) ** 2).sum(axis=1) / 2 <= before).all()

@@ -14,6 +14,8 @@ from nefele.losses.base import BoundLoss, Loss, check_labels
 from nefele.losses.rows import BoundRows
 
 _MANY = 100  # classes that need as many rows, if not asked for
+_COMPILED = 1000  # numbers in X from which compiled loops pay off, up to
+_MOST_UNKNOWNS = 100  # parameters per node, beyond which a library's Cholesky is as fast
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,17 @@ class BoundMultinomial(BoundRows):
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return BoundMultinomial(self.data.subset(nodes), self.n_classes, self._l2, self._l1)
+
+    def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        data = self.data
+        if not self.smooth or data.X.size < _COMPILED or self.d > _MOST_UNKNOWNS:
+            return super().prox(v, step, start)
+        from nefele._kernels.multinomial import multinomial_prox
+
+        l2 = np.where(self.labelled, self.l2, -1.0)
+        z = (v if start is None else start).copy()
+        rows = data.X, self.label, data.ptr, data.row_weight
+        return np.asarray(multinomial_prox(self.n_classes, *rows, l2, v, step, z))
 
     def predict(self, w: Array) -> Array:
         weights = w.reshape(self.n_nodes, self.n_classes, self.data.d)[self.data.row_node]

@@ -9,6 +9,7 @@ from nefele.penalties.l1 import L1Norm
 from nefele.penalties.l2 import L2Norm
 from nefele.penalties.linf import LinfNorm
 from nefele.penalties.lp import Lp
+from nefele.penalties.partial import Partial
 from nefele.penalties.quadratic import Quadratic
 from nefele.penalties.squared_l2 import SquaredL2
 
@@ -18,6 +19,7 @@ __all__ = [
     "L2Norm",
     "LinfNorm",
     "Lp",
+    "Partial",
     "Penalty",
     "Quadratic",
     "SquaredL2",

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, check_count, check_name, check_number
+from nefele._checks import Array, check_count, check_flag, check_name, check_number
 from nefele.problem import Problem
 from nefele.result import Result
 from nefele.solvers.admm import ADMM
-from nefele.solvers.base import Callback, Solver, State, run
-from nefele.solvers.checkpoint import Checkpoint, load
+from nefele.solvers.base import Solver, State
+from nefele.solvers.checkpoint import Checkpoint, load, solver_name
 from nefele.solvers.fedrelax import FedRelax
 from nefele.solvers.local import Local
+from nefele.solvers.loop import Callback, run
+from nefele.solvers.newton import Newton
 from nefele.solvers.pd_gradient import PrimalDualGradient
 from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.quadratic import QuadraticCG
@@ -24,6 +26,7 @@ __all__ = [
     "ADMM",
     "FedRelax",
     "Local",
+    "Newton",
     "PrimalDual",
     "PrimalDualGradient",
     "QuadraticCG",
@@ -40,6 +43,7 @@ _BY_NAME: dict[str, Callable[[], Solver]] = {
     "algorithm1": PrimalDual.as_printed,
     "fedrelax": FedRelax,
     "local": Local,
+    "newton": Newton,
     "pd_gradient": PrimalDualGradient,
     "primal_dual": PrimalDual,
     "quadratic_cg": QuadraticCG,
@@ -67,8 +71,8 @@ def solve(
     ----------
     problem : Problem
     solver : str or Solver
-        "auto", a name ("primal_dual", "algorithm1", "admm", "pd_gradient", "spdhg", "fedrelax",
-        "quadratic_cg", "local") or a Solver object.
+        "auto", a name ("primal_dual", "newton", "algorithm1", "admm", "pd_gradient", "spdhg",
+        "fedrelax", "quadratic_cg", "local") or a Solver object.
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int, optional
@@ -104,8 +108,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
-    if not isinstance(certify, bool):
-        raise ValueError(f"certify must be True or False; got {certify!r}.")
+    check_flag(certify, "certify")
     if resume is not None and (w0 is not None or u0 is not None):
         raise ValueError("resume brings its own start; leave out w0 and u0.")
     if tol is not None:
@@ -118,10 +121,10 @@ def solve(
         raise ValueError(f"callback must be callable; got {callback!r}.")
     method = as_solver(solver, problem)
     method.check(problem)
-    saved = None if resume is None else load(resume, problem, repr(method))
+    saved = None if resume is None else load(resume, problem, solver_name(method))
     file = None
     if checkpoint is not None:
-        file = Checkpoint(checkpoint, problem, repr(method), checkpoint_every)
+        file = Checkpoint(checkpoint, problem, solver_name(method), checkpoint_every)
     return run(
         problem,
         method,
@@ -158,4 +161,6 @@ def as_solver(solver: Any, problem: Problem) -> Solver:
         return _BY_NAME[check_name(solver, ["auto", *_BY_NAME], "solver")]()
     if not problem.coupled:
         return Local()
-    return QuadraticCG() if QuadraticCG.fits(problem) else PrimalDual()
+    if QuadraticCG.fits(problem):
+        return QuadraticCG()
+    return Newton() if Newton.pays(problem) else PrimalDual()

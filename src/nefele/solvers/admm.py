@@ -8,6 +8,7 @@ the Alternating Direction Method of Multipliers" (2011), Sec. 3.4.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +104,12 @@ class ADMM(Solver):
         extra["k"] += 1
         if self.balance and extra["k"] % _EVERY == 0 and extra["changes"] < _MOST_CHANGES:
             self._balance(problem, state, *before)
+
+    def scalars(self, state: State) -> dict[str, Any]:
+        return {name: state.extra[name] for name in ("rho", "k", "changes")}
+
+    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+        state.extra.update(scalars)
 
     def _balance(self, problem: Problem, state: State, head: Array, tail: Array) -> None:
         """Boyd et al. (3.13): residuals w_i - z_ie of the copies, rho (z+ - z) of the multipliers.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -60,20 +58,33 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, problem: Problem, solver: str, every: float) -> None:
-        self.path = Path(path)
+        self.path = _as_path(path, "checkpoint").resolve()
         self.every = check_number(every, "checkpoint_every", low=0.0)
         self.marks = {"problem": fingerprint(problem), "solver": solver, "version": _VERSION}
-        self.next = time.monotonic() + self.every
+        self.next, self.failed = time.monotonic() + self.every, False
         if self.path.is_dir():
             raise ValueError(f"checkpoint must name a file; {str(self.path)!r} is a folder.")
         try:
-            with tempfile.TemporaryFile(dir=self.path.parent):
-                pass
+            self.part.touch()
+            self.part.unlink()
         except OSError as error:
             raise ValueError(
                 f"checkpoint must be in a folder that can be written; {str(self.path.parent)!r} "
                 f"cannot ({error.strerror}). Create it, or name another one."
             ) from None
+        if self.path.exists():
+            try:
+                _read(self.path, ())
+            except ValueError:
+                raise ValueError(
+                    f"checkpoint must be a new file or an older checkpoint; {str(self.path)!r} is "
+                    "neither and is not overwritten. Name another one, or delete it."
+                ) from None
+
+    @property
+    def part(self) -> Path:
+        """A file beside the real one: a rename replaces a file only on the same disk."""
+        return self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
 
     def due(self) -> bool:
         """Whether it is time to save."""
@@ -81,47 +92,41 @@ class Checkpoint:
 
     def save(self, saved: Saved) -> None:
         """Write the file; when that fails the old one stays, and the solve goes on."""
-        self.next = time.monotonic() + self.every
         facts = {**self.marks, **saved.facts, "history": [list(r) for r in saved.history]}
         text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-        arrays = {name: getattr(saved, name) for name in _ARRAYS}
-        temporary = None
         try:
-            with tempfile.NamedTemporaryFile(
-                dir=self.path.parent, prefix=self.path.name, suffix=".part", delete=False
-            ) as file:
-                temporary = file.name
-                np.savez(file, facts=text, **arrays)
+            self._replace({"facts": text, **{name: getattr(saved, name) for name in _ARRAYS}})
+        except OSError as error:
+            if not self.failed:
+                warnings.warn(
+                    f"The checkpoint {str(self.path)!r} could not be written ({error.strerror}); "
+                    "the solve goes on and the last checkpoint stays as it was.",
+                    UserWarning,
+                    stacklevel=6,
+                )
+            self.failed = True
+        self.next = time.monotonic() + self.every  # a slow disk must not take all the time
+
+    def _replace(self, arrays: dict[str, Any]) -> None:
+        try:
+            with self.part.open("wb") as file:
+                np.savez(file, **arrays)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-        except OSError as error:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
-            warnings.warn(
-                f"The checkpoint {str(self.path)!r} could not be written ({error.strerror}); the "
-                "solve goes on and the last checkpoint stays as it was.",
-                UserWarning,
-                stacklevel=2,
-            )
+            os.replace(self.part, self.path)
+        except BaseException:  # Ctrl-C as well
+            self.part.unlink(missing_ok=True)
+            raise
 
 
 def load(path: Any, problem: Problem, solver: str) -> Saved:
     """Read a checkpoint of this problem and solver."""
-    path = Path(path)
+    path = _as_path(path, "resume")
     if not path.is_file():
         raise ValueError(f"No checkpoint {str(path)!r} to resume from.")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name], dtype=float) for name in _ARRAYS}
-            facts = json.loads(bytes(file["facts"]).decode())
-        marks = {name: facts[name] for name in ("version", "problem", "solver")}
-        history = [Record(*row) for row in facts.pop("history")]
-    except (BadZipFile, ValueError, KeyError, OSError, EOFError, TypeError):
-        raise ValueError(
-            f"{str(path)!r} must be a checkpoint written by nefele; it is damaged or another kind "
-            "of file. Leave out resume to start afresh."
-        ) from None
+    facts, arrays = _read(path, _ARRAYS)
+    marks = {name: facts[name] for name in ("version", "problem", "solver")}
+    history = [Record(*row) for row in facts.pop("history")]
     if marks["version"] != _VERSION:
         raise ValueError(
             f"The checkpoint must have format {_VERSION}; {str(path)!r} has {marks['version']}. "
@@ -138,6 +143,40 @@ def load(path: Any, problem: Problem, solver: str) -> Saved:
             f"{marks['solver']}, now {solver} is asked for."
         )
     return Saved(**arrays, facts=facts, history=history)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Facts and arrays; nothing is unpickled, and the zip file's checksums are compared."""
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name], dtype=float) for name in names}
+            facts = json.loads(bytes(file["facts"]).decode())
+        if not {"version", "problem", "solver", "history"} <= facts.keys():
+            raise ValueError("facts are missing")
+    except Exception:  # whatever a damaged or foreign file provokes
+        raise ValueError(
+            f"{str(path)!r} must be a checkpoint written by nefele; it is damaged or another kind "
+            "of file. Leave out resume to start afresh."
+        ) from None
+    return facts, arrays
+
+
+def _as_path(path: Any, name: str) -> Path:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise ValueError(f'{name} must be the name of a file, such as "run.npz"; got {path!r}.')
+    return Path(os.fsdecode(path))
+
+
+def solver_name(solver: Any) -> str:
+    """How a solver and its settings are told apart from others.
+
+    Examples
+    --------
+    >>> from nefele.solvers import ADMM
+    >>> solver_name(ADMM())
+    'ADMM(rho=None, balance=True)'
+    """
+    return repr(solver) if is_dataclass(solver) else type(solver).__name__
 
 
 def fingerprint(problem: Problem) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,3 +46,9 @@ class Local(Solver):
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         return True
+
+    def scalars(self, state: State) -> dict[str, Any]:
+        return dict(state.extra)
+
+    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+        state.extra.update(scalars)

@@ -7,6 +7,7 @@ with Arbitrary Sampling and Imaging Applications" (SIAM J. Optim. 2018), Algorit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -119,3 +120,9 @@ class StochasticPrimalDual(Solver):
         state.u[edges] = after
         extra["ahead"] = state.u.copy()
         extra["ahead"][edges] += (after - before) * (graph.n_edges / extra["batch"])
+
+    def scalars(self, state: State) -> dict[str, Any]:
+        return {"rng": state.extra["rng"].bit_generator.state}
+
+    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+        state.extra["rng"].bit_generator.state = scalars["rng"]

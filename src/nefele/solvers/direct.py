@@ -1,0 +1,95 @@
+"""M + D^T C D over a small graph with cycles, assembled and factorised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse.linalg import splu
+
+from nefele._checks import Array
+from nefele.graph import Graph
+
+Index = NDArray[np.int64]
+Solve = Callable[[Array], Array]
+
+_DENSE = 1000  # unknowns up to which the matrix is dense
+_MOST_ENTRIES = 300_000  # numbers in a sparse one
+_RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
+
+
+class SmallGraph:
+    """The pattern of M + D^T C D, with one block of d x d numbers per node and edge."""
+
+    def __init__(self, graph: Graph, d: int) -> None:
+        self.graph, self.d = graph, d
+        k = np.arange(graph.n_nodes)
+        self.rows = np.concatenate([k, graph.head, graph.tail])
+        self.columns = np.concatenate([k, graph.tail, graph.head])
+        self.ends = abs(graph.incidence_t)
+
+    @staticmethod
+    def check(graph: Graph, d: int) -> None:
+        """Raise when the matrix would be too large."""
+        unknowns, entries = graph.n_nodes * d, (graph.n_nodes + 2 * graph.n_edges) * d * d
+        if unknowns > _DENSE and entries > _MOST_ENTRIES:
+            raise ValueError(
+                f"Newton needs a graph without cycles, n_nodes * d <= {_DENSE}, or "
+                f"(n_nodes + 2 n_edges) * d^2 <= {_MOST_ENTRIES}; got {unknowns} and {entries}. "
+                'Use solver="auto".'
+            )
+
+    def factorise(self, metric: Array, C: Array) -> SmallFactor:
+        """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d)."""
+        n, d = self.graph.n_nodes, self.d
+        blocks = np.concatenate(
+            [metric + (self.ends @ C.reshape(len(C), -1)).reshape(n, d, d), -C, -C]
+        )
+        return SmallFactor(self, blocks, C)
+
+
+class SmallFactor:
+    """The factors of the matrix, scaled to a unit diagonal and as little regularised as works."""
+
+    def __init__(self, pattern: SmallGraph, blocks: Array, C: Array) -> None:
+        self.graph, self.C = pattern.graph, C
+        rows, columns = pattern.rows, pattern.columns
+        diagonal = np.einsum("ijj->ij", blocks[: self.graph.n_nodes])
+        self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        blocks = blocks / self.root[rows, :, None] / self.root[columns, None, :]
+        factor = _dense_factor if self.root.size <= _DENSE else _sparse_factor
+        for ridge in _RIDGES:
+            try:
+                self._apply = factor(rows, columns, blocks, ridge)
+                return
+            except (np.linalg.LinAlgError, RuntimeError, ValueError):  # singular, or overflowed
+                continue
+        raise np.linalg.LinAlgError("The Newton system must be positive definite.")
+
+    def solve(self, right: Array) -> tuple[Array, Array, Array]:
+        """Solution x, D x and C D x of (M + D^T C D) x = right."""
+        x = self._apply((right / self.root).ravel()).reshape(right.shape) / self.root
+        change = self.graph.diff(x)
+        return x, change, (self.C @ change[..., None])[..., 0]
+
+
+def _dense_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
+    n, d = rows.max() + 1, blocks.shape[1]
+    matrix = np.zeros((n, d, n, d))
+    matrix[rows, :, columns, :] = blocks
+    matrix = matrix.reshape(n * d, n * d)
+    matrix[np.diag_indices(n * d)] += ridge
+    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+    return lambda b: linalg.cho_solve(factor, b)
+
+
+def _sparse_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
+    n, d = rows.max() + 1, blocks.shape[1]
+    inner = np.arange(d)
+    i = np.broadcast_to(d * rows[:, None, None] + inner[:, None], blocks.shape).ravel()
+    j = np.broadcast_to(d * columns[:, None, None] + inner, blocks.shape).ravel()
+    matrix = sparse.coo_array((blocks.ravel(), (i, j)), shape=(n * d, n * d)).tocsc()
+    matrix = matrix + ridge * sparse.eye_array(n * d, format="csc")
+    return splu(matrix, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve

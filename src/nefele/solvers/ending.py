@@ -1,0 +1,62 @@
+"""The result of a solve, and the warnings that go with it."""
+
+from __future__ import annotations
+
+import warnings
+
+from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
+from nefele.solvers.best import Best
+
+
+def finish(
+    best: Best, status: Status, n_iter: int, history: list[Record], tol: float | None, proof: bool
+) -> Result:
+    """The best point as a result; warn of what the caller should know."""
+    assert best.w is not None
+    assert best.dual is not None
+    problem = best.problem
+    result = Result(
+        problem=problem,
+        w=best.w,
+        u=best.dual.u,
+        objective=best.objective,
+        gap=best.gap,
+        gap_abs=best.gap_abs,
+        certificate=best.dual.form,
+        leak=best.dual.leak,
+        status=status,
+        n_iter=n_iter,
+        history=history,
+        undetermined=problem.undetermined,
+        unbounded=problem.unbounded(best.w),
+    )
+    _warn(result, tol, proof)
+    return result
+
+
+def _warn(result: Result, tol: float | None, proof: bool) -> None:
+    if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED):
+        what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
+        goal = "" if tol is None else f" > tol {tol:.1e}"
+        warnings.warn(
+            f"Stopped after {result.n_iter} iterations with {what} {left:.1e}{goal} "
+            f"({result.status}). {result.status.advice}",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    for mask, text in (
+        (
+            result.undetermined,
+            "{n} nodes are not connected to any data, such as {ids}: their parameters are set "
+            "to 0. Add edges or data, or drop them.",
+        ),
+        (
+            result.unbounded,
+            "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
+            "counts that are all zero): their parameters grow without bound. Give the loss a "
+            "regulariser, such as l2=1e-3.",
+        ),
+    ):
+        if mask.any():
+            ids = ", ".join(repr(k) for k in result.problem.graph.ids[mask][:3].tolist())
+            warnings.warn(text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=5)

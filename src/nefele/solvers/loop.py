@@ -1,0 +1,268 @@
+"""The one loop: stopping rule, certificates, history, callbacks and timing for all solvers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele._threads import one_blas_thread
+from nefele.certificate import Certificate
+from nefele.problem import Problem
+from nefele.result import Record, Result, Status
+from nefele.solvers.base import Solver, State
+from nefele.solvers.best import Best
+from nefele.solvers.checkpoint import Checkpoint, Saved
+from nefele.solvers.ending import finish
+from nefele.solvers.residual import inside, residual
+
+Callback = Callable[[Record], Any]
+
+_FIRST_STAGES = (50, 50, 50)
+_GROWTH = 1.5
+_PATIENCE = 12  # certified points without progress before a solve counts as stalled
+
+
+def run(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float | None,
+    max_iter: int | None,
+    w0: Array | None = None,
+    u0: Array | None = None,
+    callback: Callback | None = None,
+    certify: bool = True,
+    checkpoint: Checkpoint | None = None,
+    saved: Saved | None = None,
+) -> Result:
+    """Iterate until the certified relative gap is at most tol, or exactly max_iter times.
+
+    `solve` checks its arguments and calls this; see there.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> from nefele.solvers import PrimalDual, run
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> run(problem, PrimalDual(), tol=None, max_iter=3).n_iter
+    3
+    """
+    solver.check(problem)
+    problem.loss.forget()
+    warm = w0 is not None and u0 is not None
+    if saved is not None:
+        w0, u0 = saved.w, saved.u
+    w0, u0 = _start(problem, w0, u0)
+    loop = _Loop(problem, solver, tol, callback, certify, checkpoint, saved)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        try:
+            limit = solver.max_iter if max_iter is None else max_iter
+            status = loop.iterate(w0, u0, limit, warm)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except np.linalg.LinAlgError:
+            status = Status.FAILED
+        status = loop.close(status, w0, u0)
+    return finish(loop.best, status, loop.k, loop.history, tol, certify)
+
+
+class _Loop:
+    """Iterations, the examined points among them, and who is told."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        tol: float | None,
+        callback: Callback | None,
+        proof: bool,
+        checkpoint: Checkpoint | None,
+        saved: Saved | None,
+    ) -> None:
+        self.problem, self.solver, self.tol, self.callback = problem, solver, tol, callback
+        self.proof, self.checkpoint, self.saved = proof, checkpoint, saved
+        self.started = time.perf_counter()
+        self.best, self.history = Best(problem), list[Record]()
+        self.state: State | None = None
+        self.k = self.stage = 0
+        self.due = _stage_length(0)
+        self.told: Record | None = None
+        if saved is not None:
+            self._take_up(saved)
+
+    def _take_up(self, saved: Saved) -> None:
+        """Go on where a checkpoint was written."""
+        facts = saved.facts
+        self.started -= facts["seconds"]
+        self.k, self.stage, self.due = facts["iteration"], facts["stage"], facts["due"]
+        best, self.history = self.best, saved.history
+        if not self.history:  # no point was examined yet
+            return
+        self.told = self.history[-1]
+        best.w, best.objective = saved.best_w, facts["objective"]
+        best.lower, best.estimate, best.least = (
+            facts[name] for name in ("lower", "estimate", "least")
+        )
+        best.dual = Certificate(
+            best.objective, best.lower, facts["form"], facts["leak"], saved.best_u
+        )
+
+    def iterate(self, w0: Array, u0: Array, limit: int, warm: bool) -> Status:
+        """Run until a reason to stop; with no tolerance, exactly `limit` times."""
+        problem, solver, tol = self.problem, self.solver, self.tol
+        self.state = state = solver.init(problem, w0, u0)
+        if self.saved is not None:
+            solver.resume(problem, state, self.saved.facts["scalars"])
+        if warm and tol is not None:
+            self.examine()
+            if self.reached() is None and self.report() is True:
+                return Status.STOPPED
+        if (status := self.reached()) is not None:
+            return status
+        while self.k < limit:
+            solver.step(problem, state)
+            self.k += 1
+            if tol is None or (self.k < self.due and not solver.promising(problem, state, tol)):
+                if self.checkpoint is not None and self.checkpoint.due():
+                    self.save()
+                continue
+            self.stage += 1
+            self.due = self.k + _stage_length(self.stage)
+            self.examine()
+            if not np.isfinite(self.best.latest):
+                return Status.FAILED
+            if (status := self.reached()) is not None:
+                return status
+            if _stalled(self.history, self.proof):
+                return Status.STALLED
+            solver.adapt(problem, state, self.best.progress if self.proof else self.best.guess)
+            if self.checkpoint is not None and self.checkpoint.due():
+                self.save()
+            if self.report() is True:
+                return Status.STOPPED
+        return Status.FINISHED if tol is None else Status.MAX_ITER
+
+    def reached(self) -> Status | None:
+        """How the solve may end well now: by a proof or, without certificates, by a guess."""
+        if self.tol is None or self.best.w is None:
+            return None
+        if self.best.gap <= self.tol:
+            return Status.OPTIMAL
+        return Status.UNCERTIFIED if not self.proof and self.best.guess <= self.tol else None
+
+    def examine(self, exact: bool = False) -> None:
+        """Certify the present point, or guess how good it is, and note it."""
+        problem, solver, state = self.problem, self.solver, self.state
+        assert state is not None
+        if self.proof:
+            found = solver.certify(problem, state, tol=self.tol or 0.0, exact=exact)
+        else:
+            found = _judge(problem, *solver.point(problem, state))
+        self.best.add(*found)
+        self.note()
+
+    def note(self) -> None:
+        best, seconds = self.best, time.perf_counter() - self.started
+        guess, rate = best.guess, 0.0
+        if self.history and 0 < guess < np.inf and self.history[-1].guess < np.inf:
+            last = self.history[-1]
+            rate = float(np.log10(last.guess / guess)) / max(seconds - last.seconds, 1e-9)
+        self.history.append(Record(self.k, best.objective, best.gap, seconds, guess, rate))
+
+    def report(self) -> Any:
+        """Tell the callback of the last examined point."""
+        self.told = self.history[-1]
+        return None if self.callback is None else self.callback(self.told)
+
+    def save(self) -> None:
+        """Write a checkpoint, unless an iterate has overflowed."""
+        best, state = self.best, self.state
+        if self.checkpoint is None or state is None:
+            return
+        w, u = self.solver.current(self.problem, state)
+        if not (np.isfinite(w).all() and np.isfinite(u).all()):
+            return
+        facts = {
+            "iteration": self.k,
+            "stage": self.stage,
+            "due": self.due,
+            "seconds": time.perf_counter() - self.started,
+            "objective": best.objective,
+            "lower": best.lower,
+            "estimate": best.estimate,
+            "least": best.least,
+            "form": "none" if best.dual is None else best.dual.form,
+            "leak": 0.0 if best.dual is None else best.dual.leak,
+            "scalars": self.solver.scalars(state),
+        }
+        best_w, best_u = w if best.w is None else best.w, u if best.dual is None else best.dual.u
+        self.checkpoint.save(Saved(w, u, best_w, best_u, facts, self.history))
+
+    def close(self, status: Status, w0: Array, u0: Array) -> Status:
+        """Certify and report the last point, whatever ended the loop, and save it."""
+        examined = bool(self.history) and self.history[-1].iteration == self.k
+        missing = self.proof and not np.isfinite(self.best.lower)
+        failed = self.state is None or status is Status.FAILED
+        if self.k and not failed and (missing or not examined):
+            self.state.final = True  # type: ignore[union-attr]
+            self.examine(exact=self.tol is None)
+            if status is Status.MAX_ITER:
+                status = self.reached() or status
+        if not np.isfinite(self.best.objective):
+            status = status if status is Status.INTERRUPTED else Status.FAILED
+            self.best.add(*_unsolved(self.problem, w0, u0))
+            self.note()
+        if self.checkpoint is not None and status is not Status.FAILED:
+            self.save()
+        if self.told is not self.history[-1]:
+            with suppress(KeyboardInterrupt):
+                self.report()
+        return status
+
+
+def _judge(problem: Problem, w: Array, u: Array) -> tuple[Array, Certificate]:
+    """The point with a guess of its gap in place of a certificate."""
+    objective, u = problem.objective(w), inside(problem, u)
+    guess = residual(problem, w, u)
+    return w, Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
+
+
+def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array, Array]:
+    """Where to start: zero unless given, and zero wherever the data leave a choice."""
+    if not np.isfinite(problem.objective_at_zero):
+        raise ValueError(
+            f"The objective at w = 0 must be finite; got {problem.objective_at_zero}. "
+            "Rescale the labels, or mend the loss's value."
+        )
+    graph = problem.graph
+    w = np.zeros((graph.n_nodes, problem.d)) if w0 is None else w0
+    u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
+    free = problem.undetermined
+    w = np.where((free | (graph.degree == 0))[:, None], 0.0, w)
+    return w, np.where(free[graph.head, None], 0.0, u)
+
+
+def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:
+    """The start, or zero, with no lower bound: what is left when no iterate is usable."""
+    w = w0 if np.isfinite(problem.objective(w0)) else np.zeros_like(w0)
+    return w, Certificate(problem.objective(w), -np.inf, "none", 0.0, np.zeros_like(u0))
+
+
+def _stage_length(stage: int) -> int:
+    if stage < len(_FIRST_STAGES):
+        return _FIRST_STAGES[stage]
+    return int(_FIRST_STAGES[-1] * _GROWTH ** min(stage - len(_FIRST_STAGES) + 1, 8))
+
+
+def _stalled(history: list[Record], proof: bool) -> bool:
+    """No progress for long, and so near the optimum that rounding errors explain it."""
+    if len(history) <= _PATIENCE:
+        return False
+    now, before = (r.gap if proof else r.guess for r in (history[-1], history[-1 - _PATIENCE]))
+    return bool(now > 0.9 * before and now < 1e-4)
