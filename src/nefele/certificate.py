@@ -202,18 +202,18 @@ def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[
     parts = problem.parts
     size = np.maximum(
         _part_max(parts, parts, dual.size()),
-        _part_max(parts, parts[problem.graph.head], np.abs(u)),
+        _part_max(parts, parts[problem.graph.head], u),
     )
     return np.asarray((_part_max(parts, parts, off) <= _ROUNDING * size).all(axis=1))[parts]
 
 
 def _part_max(parts: Index, of: Index, values: Array) -> Array:
-    """Largest of the non-negative values in each part, `of` naming the part of each value."""
+    """Largest absolute value in each part, `of` naming the part of each value."""
     count = int(parts.max()) + 1
-    if count == 1:
-        return values.max(axis=0, initial=0.0)[None]
+    if count == 1:  # without a copy of all absolute values
+        return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))[None]
     out = np.zeros((count, *values.shape[1:]))
-    np.maximum.at(out, of, values)
+    np.maximum.at(out, of, np.abs(values))
     return out
 
 

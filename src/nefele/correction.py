@@ -20,7 +20,7 @@ from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.laplacian import COMPILED, conjugate_gradients, ends, laplacian
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm
+from nefele.penalties import L1Norm, L2Norm, Penalty
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -97,11 +97,18 @@ def node_give(problem: Problem, w: Array, u: Array) -> Array:
 
 def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
     """The flow u - C D x."""
+    plain = type(problem.penalty).mix is Penalty.mix
+    if plain and x.size >= COMPILED:
+        from nefele._kernels.certificate import correct
+
+        graph, out = problem.graph, np.empty_like(u)
+        correct(_dims(problem), graph.ptr, graph.tail, give, x, u, out)
+        return out
     return u - problem.penalty.mix(give * problem.graph.diff(x))
 
 
 def variation(problem: Problem, w: Array) -> float:
-    """lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
+    """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
     kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
     if kind is None or w.size < COMPILED:
         return float(problem.scale @ problem.penalty.value(graph.diff(w)))

@@ -46,6 +46,18 @@ def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ign
 
 
 @numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
+    """Out = u - C D x."""
+    d = len(dims) if len(dims) > 0 else x.shape[1]
+    single = give.shape[1] == 1
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            for r in range(d):
+                out[e, r] = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
+
+
+@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
 def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
     """sum_e lam A_e ||w_i - w_j|| with the l2 norm (kind 0) or the l1 norm (1)."""
     d = len(dims) if len(dims) > 0 else w.shape[1]

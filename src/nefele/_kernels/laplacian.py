@@ -151,9 +151,44 @@ def turn(dims, factor, p, z):  # type: ignore[no-untyped-def]
         store(z, i, zeros(dims))
 
 
+@_inner
+def invert(a):  # type: ignore[no-untyped-def]
+    """Inverse in place of a positive definite matrix, by Gauss-Jordan steps without pivoting."""
+    d = len(a)
+    for c in range(d):
+        pivot = 1.0 / a[c, c]
+        a[c, c] = 1.0
+        for k in range(d):
+            a[c, k] *= pivot
+        for r in range(d):
+            if r != c:
+                factor = a[r, c]
+                a[r, c] = 0.0
+                for k in range(d):
+                    a[r, k] -= factor * a[c, k]
+
+
+@_outer
+def shifted_solve(H, step, right, out):  # type: ignore[no-untyped-def]
+    """out_i = (I + step_i H_i)^-1 right_i."""
+    n, d = right.shape
+    a = np.empty((d, d))
+    for i in range(n):
+        for r in range(d):
+            for k in range(d):
+                a[r, k] = step[i] * H[i, r, k]
+            a[r, r] += 1.0
+        invert(a)
+        for r in range(d):
+            total = 0.0
+            for k in range(d):
+                total += a[r, k] * right[i, k]
+            out[i, r] = total
+
+
 @_outer
 def block_inverse(M, ends):  # type: ignore[no-untyped-def]
-    """Packed (M_i + diag(ends_i), slightly regularised)^-1, by Gauss-Jordan elimination."""
+    """Packed (M_i + diag(ends_i), slightly regularised)^-1."""
     n, d, single = len(M), 0, ends.shape[1] == 1
     while d * (d + 1) // 2 < M.shape[1]:
         d += 1
@@ -169,17 +204,7 @@ def block_inverse(M, ends):  # type: ignore[no-untyped-def]
         floor = 1e-14 * size if size > 0.0 else 1.0
         for r in range(d):
             a[r, r] += floor
-        for c in range(d):  # psd blocks need no pivoting
-            pivot = 1.0 / a[c, c]
-            a[c, c] = 1.0
-            for k in range(d):
-                a[c, k] *= pivot
-            for r in range(d):
-                if r != c:
-                    factor = a[r, c]
-                    a[r, c] = 0.0
-                    for k in range(d):
-                        a[r, k] -= factor * a[c, k]
+        invert(a)
         entry = 0
         for r in range(d):
             for k in range(r, d):

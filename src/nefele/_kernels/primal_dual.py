@@ -18,6 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from nefele._kernels.laplacian import invert
 from nefele._kernels.rows import clip, load, square, store, symmetric, zeros
 
 MOST_UNROLLED = 16
@@ -194,27 +195,27 @@ def _edge_pass_any(  # type: ignore[no-untyped-def]
 
 
 @_outer
-def affine_prox(values, vectors, b, tau, order, A, c):  # type: ignore[no-untyped-def]
-    """A_i = V_i (1 + tau_i Lambda_i)^-1 V_i^T, its upper triangle, and c_i = tau_i A_i b_i.
+def affine_prox(H, b, tau, order, A, c):  # type: ignore[no-untyped-def]
+    """A_i = (I + tau_i H_i)^-1, its upper triangle, and c_i = tau_i A_i b_i.
 
     A and c are in the order of `order`, tau already is; an empty one means that of the losses.
+    Inverted anew for every step: a million eigenbases, d = 5, take 5 s and 240 MB, this 0.1 s.
     """
     d = b.shape[1]
-    shrink = np.empty(d)
+    a = np.empty((d, d))
     for i in range(len(tau)):
         at = order[i] if len(order) > 0 else i
-        V = vectors[at]
-        for k in range(d):
-            shrink[k] = 1.0 / (1.0 + tau[i] * values[at, k])
-            c[i, k] = 0.0
+        for r in range(d):
+            for k in range(d):
+                a[r, k] = tau[i] * H[at, r, k]
+            a[r, r] += 1.0
+        invert(a)
         entry = 0
         for r in range(d):
-            for s in range(r, d):
-                total = 0.0
-                for k in range(d):
-                    total += V[r, k] * shrink[k] * V[s, k]
-                A[i, entry] = total
+            total = 0.0
+            for k in range(d):
+                total += a[r, k] * b[at, k]
+            c[i, r] = tau[i] * total
+            for k in range(r, d):
+                A[i, entry] = a[r, k]
                 entry += 1
-                c[i, r] += tau[i] * total * b[at, s]
-                if s > r:
-                    c[i, s] += tau[i] * total * b[at, r]

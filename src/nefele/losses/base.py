@@ -184,6 +184,18 @@ def block_product(blocks: Array, x: Array) -> Array:
     return out
 
 
+def shifted_solve(H: Array, step: Array, right: Array) -> Array:
+    """(I + step_i H_i)^-1 right_i for each node, shape (n_nodes, d)."""
+    if right.size < _COMPILED:
+        blocks = np.eye(right.shape[1]) + step[:, None, None] * H
+        return np.asarray(np.linalg.solve(blocks, right[..., None])[..., 0])
+    from nefele._kernels import laplacian
+
+    out = np.empty_like(right)
+    laplacian.shifted_solve(H, step, right, out)
+    return out
+
+
 def check_signs(data: LocalData, loss: str) -> None:
     """Raise unless every label is -1 or 1, with advice for labels 0 and 1."""
     advice = " Use 2*y - 1." if np.isin(data.y, (0.0, 1.0)).all() else ""

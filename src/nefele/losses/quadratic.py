@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.losses.base import BoundLoss, DualPoint
+from nefele.losses.base import BoundLoss, DualPoint, shifted_solve
 
 
 class BoundQuadratic(BoundLoss):
@@ -49,8 +49,7 @@ class BoundQuadratic(BoundLoss):
         return np.einsum("ijj->i", self.H) / self.d
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
-        A, c = self.affine_prox(step)
-        return (A @ v[..., None])[..., 0] + c
+        return shifted_solve(self.H, step, v + step[:, None] * self.b)
 
     def affine_prox(self, step: Array) -> tuple[Array, Array]:
         """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, DualPoint, block_product
+from nefele.losses.base import BoundLoss, DualPoint, block_product, shifted_solve
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
 
@@ -109,6 +109,8 @@ class BoundSquared(BoundPointwise):
         right = v + step[:, None] * self.b
         if self._wide:
             return self._woodbury(step, right)
+        if self._many_nodes:
+            return shifted_solve(self.H, step, right)
         values, vectors = self._eigen
         along = (right[:, None, :] @ vectors)[:, 0, :] / (1 + step[:, None] * values)
         return (vectors @ along[..., None])[..., 0]

@@ -198,7 +198,7 @@ class Fused:
             empty = np.empty(0, dtype=np.int64)
             which = empty if order is None else order
             k: Any = self.kernels
-            k.affine_prox(*self.loss._eigen, self.loss.b, self.tau, which, self.A, self.c)
+            k.affine_prox(self.loss.H, self.loss.b, self.tau, which, self.A, self.c)
             return
         A, c = self.loss.affine_prox(tau)
         upper = A[:, *np.triu_indices(A.shape[1])]

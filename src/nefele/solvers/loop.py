@@ -245,7 +245,7 @@ def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array,
     u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
     free = problem.undetermined
     w = np.where((free | (graph.degree == 0))[:, None], 0.0, w)
-    return w, np.where(free[graph.head, None], 0.0, u)
+    return w, np.where(free[graph.head, None], 0.0, u) if free.any() else u
 
 
 def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:

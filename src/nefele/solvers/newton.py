@@ -39,7 +39,8 @@ from nefele.solvers.primal_dual import PrimalDual
 
 _INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
 _SHORT = 0.2  # predictor step below which its second-order term misleads
-_WARM = 0.1  # first sum of x^T z at a given start, in units of the objective there
+_WARM = 0.1  # least first sum of x^T z at a given start, in units of the objective there
+_CAUTION = 2.0  # the same in units of the start's error
 _NEARER = 0.3  # error of a given start, relative to that of zero, up to which it is used
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _HALVINGS = 30
@@ -121,11 +122,13 @@ class Newton(Solver):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.extra["start"] = state.w.copy(), u0
-        if warm and not _helps(problem, state, alone):
-            warm = False
+        error = _error(problem, state, alone) if warm else 1.0
+        if error <= _NEARER:
+            value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
+        else:
             state.w[~alone], state.u[:] = 0.0, 0.0
-        value = _WARM * problem.objective(state.w) if warm else loss.value(state.w).sum()
-        value = max(abs(float(value)), 1e-6 * abs(problem.objective_at_zero)) or 1.0
+            value = float(loss.value(state.w).sum())
+        value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
         cones = Cones(problem, graph.diff(state.w), state.u, value)
         state.u = cones.flow
         slope = _slope(problem, state.w, state.u, alone)
@@ -280,16 +283,15 @@ def _slope(problem: Problem, w: Array, u: Array, alone: NDArray[np.bool_]) -> Ar
     return slope
 
 
-def _helps(problem: Problem, state: State, alone: NDArray[np.bool_]) -> bool:
-    """Whether a given start, its flow brought inside, is much nearer to (2) than zero is."""
+def _error(problem: Problem, state: State, alone: NDArray[np.bool_]) -> float:
+    """How far a given start, its flow brought inside, is from (2), relative to zero."""
     ratio = problem.penalty.domain_ratio(state.u, problem.scale)
     state.u /= np.maximum(ratio, 1.0)[:, None]
+    if not problem.objective(state.w) <= problem.objective_at_zero:
+        return 1.0
     here = _slope(problem, state.w, state.u, alone)
     zero = _slope(problem, np.zeros_like(here), np.zeros_like(state.u), alone)
-    return bool(
-        problem.objective(state.w) <= problem.objective_at_zero
-        and np.abs(here).sum() <= _NEARER * np.abs(zero).sum()
-    )
+    return float(np.abs(here).sum()) / (float(np.abs(zero).sum()) or 1.0)
 
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:
