@@ -23,7 +23,46 @@ def load(path):
 
 
 def test_every_example_is_run_here():
-    assert [path.name for path in (ROOT / "examples").glob("*.py")] == ["sensors.py"]
+    found = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert found == {"sensors", *ESTIMATOR_EXAMPLES}
+
+
+def run(name):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", ROOT / "examples" / f"{name}.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# What each prints: a line and the column of its number, the better one first.
+ESTIMATOR_EXAMPLES = {
+    "cold_start": None,
+    "graph_classification": None,
+    "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
+    "us_states": ("coupled ", "one pooled model"),
+    "weather_stations": ("coupled over the map", "each station alone"),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_EXAMPLES)
+def test_examples_of_estimators(name):
+    printed = run(name)
+    if ESTIMATOR_EXAMPLES[name]:
+        better, worse = (
+            float(re.search(re.escape(label) + r"\s+(\d+\.\d+)", printed)[1])
+            for label in ESTIMATOR_EXAMPLES[name]
+        )
+        assert better < worse
+    elif name == "cold_start":
+        slopes = [float(x) for x in re.findall(r"(-\d+\.\d+)$", printed, re.MULTILINE)]
+        assert len(slopes) == 4 and slopes[0] > slopes[1] > slopes[2]
+    else:
+        alone, coupled, pooled = (float(x) for x in re.findall(r"(0\.\d+) of new", printed))
+        assert coupled > alone and coupled > pooled
 
 
 def test_sensors_example():

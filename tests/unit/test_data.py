@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nefele.data import LocalData
+from nefele.losses import Squared
 
 
 def small():
@@ -351,3 +352,34 @@ def test_from_frame_leaves_the_table_alone(library):
     df = library(frame())
     LocalData.from_frame(df, node="shop", target="sold")
     assert df.equals(library(frame()))
+
+
+def test_node_weight_multiplies_the_mean_loss_and_follows_its_node():
+    rows = [([[1.0], [2.0]], [1.0, 2.0]), None, ([[3.0]], [3.0])]
+    plain = LocalData.from_list(rows, nodes=list("abc"))
+    data = LocalData(plain.X, plain.y, plain.ptr, plain.ids, node_weight=[4.0, 1.0, 0.5])
+    assert data.row_weight.tolist() == [2.0, 2.0, 0.5]
+    assert data.align(np.array(["c", "x", "b", "a"])).row_weight.tolist() == [0.5, 2.0, 2.0]
+    assert data.subset(np.array([2])).row_weight.tolist() == [0.5]
+    w = np.array([[0.3], [0.2], [0.1]])
+    once, weighted = Squared().bind(plain), Squared().bind(data)
+    np.testing.assert_allclose(weighted.value(w), [4.0, 1.0, 0.5] * once.value(w))
+    np.testing.assert_allclose(weighted.grad(w), [[4.0], [1.0], [0.5]] * once.grad(w))
+
+
+def test_a_node_of_weight_zero_has_no_data():
+    data = LocalData([[1.0], [2.0]], [1.0, 2.0], [0, 1, 2], node_weight=[0.0, 1.0])
+    assert data.labelled.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0], "node_weight must have one entry per node"),
+        ([1.0, -2.0], "node_weight must be finite and >= 0; got -2.0 at node 1"),
+        ([np.nan, 1.0], "node_weight must be finite and >= 0; got nan at node 0"),
+    ],
+)
+def test_bad_node_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        LocalData([[1.0], [2.0]], [1.0, 2.0], [0, 1, 2], node_weight=weight)

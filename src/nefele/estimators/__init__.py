@@ -1,0 +1,32 @@
+"""scikit-learn estimators: one personal model per node of a network."""
+
+from nefele.estimators.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
+from nefele.estimators.clustering import ClusterPath, ConvexClustering
+from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
+from nefele.estimators.gtv import GTVClassifier, GTVRegressor
+from nefele.estimators.intervals import Intervals, bootstrap_intervals
+from nefele.estimators.keeping import KeepNode, keep_node
+from nefele.estimators.saving import load
+from nefele.estimators.smoother import GraphSignalSmoother
+from nefele.estimators.splitters import ForwardWithinNode, WithinNodeKFold
+
+__all__ = [
+    "ClusterPath",
+    "ConvexClustering",
+    "ForwardWithinNode",
+    "GTVClassifier",
+    "GTVClassifierCV",
+    "GTVRegressor",
+    "GTVRegressorCV",
+    "GraphBuilder",
+    "GraphSignalSmoother",
+    "Intervals",
+    "KeepNode",
+    "MomentsKNN",
+    "SpatialKNN",
+    "TrainingRows",
+    "WithinNodeKFold",
+    "bootstrap_intervals",
+    "keep_node",
+    "load",
+]

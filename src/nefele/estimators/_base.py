@@ -1,0 +1,320 @@
+"""What the regressor and the classifier share: checks, the fit, which model a row gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from nefele._checks import Array, check_name, check_number
+from nefele._ids import describe, distinct
+from nefele.estimators import _design, saving
+from nefele.estimators._coords import as_coordinates
+from nefele.estimators._design import Design, Rows
+from nefele.estimators._nodes import (
+    column_of_array,
+    is_frame,
+    mismatch_message,
+    split_nodes,
+    unseen_message,
+)
+from nefele.estimators.builders import MomentsKNN, TrainingRows
+from nefele.graph import Graph
+from nefele.graphs import as_graph
+from nefele.losses import Loss
+from nefele.problem import Problem
+from nefele.result import Result, equal_groups
+from nefele.solvers import solve
+
+
+class GTVBase(BaseEstimator):
+    """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
+
+    graph: Any
+    node: Any
+    alpha: Any
+    penalty: Any
+    loss: Any
+    fit_intercept: Any
+    couple: Any
+    couple_intercept: Any
+    weighting: Any
+    standardize: Any
+    coords: Any
+    unseen: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = self.node is not None
+        return tags
+
+    # -- for the subclasses -------------------------------------------------------------------
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        """The numeric target of the core's loss, shape (n_rows,)."""
+        raise NotImplementedError
+
+    def _core_loss(self) -> Loss:
+        """The core's loss object."""
+        raise NotImplementedError
+
+    def _targets(self, y: Array) -> Array:
+        """The target as columns for a graph builder, shape (n_rows, k)."""
+        return y[:, None]
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
+    # -- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+        """Fit one model per node of the graph.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+            pandas, polars, NumPy or SciPy sparse.
+        y : array of shape (n_rows,)
+            Target.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        design = self._make_design(rows, self._make_graph(rows))
+        return self._solve(rows, design)
+
+    def save(self, path: Any, *, rows: bool = False) -> None:
+        """Write the fitted model to one file of plain arrays and JSON; read it by `nefele.load`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file is replaced as a whole, or left as it was.
+        rows : bool
+            Whether to store the training rows as well: `partial_fit` needs them. Without them
+            the file holds parameters only.
+        """
+        check_is_fitted(self, "coef_")
+        saving.save(self, path, rows=rows)
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Any:
+        first = not hasattr(self, "graph_")
+        rows = self._take_rows(X, y, sample_weight, node_ids, reset=first)
+        if first:
+            return self._solve(rows, self._make_design(rows, self._make_graph(rows)))
+        if getattr(self, "_rows", None) is None:
+            raise ValueError(
+                "partial_fit needs the rows that were fitted before, and this model was saved "
+                "without them. Save it by model.save(path, rows=True), or fit it again."
+            )
+        rows = self._rows.then(rows)
+        design = self._make_design(rows, self.graph_)
+        coef, intercept = self._stacked()
+        return self._solve(rows, design, design.from_units(coef, intercept), self._flow)
+
+    def _take_rows(self, X: Any, y: Any, sample_weight: Any, node_ids: Any, *, reset: bool) -> Rows:
+        """Validate what came; rows of weight zero are left out."""
+        self._check_parameters()
+        if reset:
+            names = list(X.columns) if is_frame(X) else []
+            self._node_at = names.index(self.node) if self.node in names else None
+        X, ids = split_nodes(X, self.node, node_ids)
+        X = self._check_X(X, ids, reset=reset, y=y)
+        y = self._check_target(y, X)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        ids = np.zeros(len(X), dtype=np.int64) if ids is None else ids
+        if ids is not None and self.graph is not None and self.node is None and node_ids is None:
+            raise ValueError(
+                "A graph needs the node of each row; got neither node nor node_ids. Name the id "
+                "column of X by node=, or pass the ids by node_ids=."
+            )
+        on = weight > 0
+        return Rows(X[on], y[on], ids[on], weight[on])
+
+    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+        if y is None:
+            validate_data(self, X, y, reset=reset)  # raises: a target is required
+        X = validate_data(
+            self, X, reset=reset, accept_sparse=True, dtype=np.float64, ensure_all_finite=False
+        )
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X)
+        finite = np.isfinite(X)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            name = (self._names() or range(X.shape[1]))[column]
+            node = "" if ids is None else f" of node {ids[row : row + 1].tolist()[0]!r}"
+            raise ValueError(
+                f"X must not contain NaN or inf; got {X[row, column]} in column {name!r}, row "
+                f"{row}{node}, and in {int((~finite.all(axis=1)).sum())} row(s) in all. Drop them, "
+                "or impute: make_pipeline(keep_node(SimpleImputer(), node), model)."
+            )
+        return X
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _check_parameters(self) -> None:
+        check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
+        check_name(self.weighting, ("nodes", "rows"), "weighting")
+        check_name(self.unseen, ("raise", "pooled", "nearest"), "rule for unseen nodes")
+        if self.unseen == "nearest" and self.coords is None:
+            raise ValueError(
+                'unseen="nearest" needs coords: a dict {node id: point} or a table with one row '
+                'per node. Use unseen="pooled" without coordinates.'
+            )
+
+    def _make_graph(self, rows: Rows) -> Graph:
+        if isinstance(self.graph, Graph):
+            return self.graph
+        if self.graph is None:
+            if self.node is None and not rows.node_ids.any():
+                return _design.graph_nodes(rows.node_ids)
+            builder: Any = MomentsKNN()
+        elif hasattr(self.graph, "fit_graph"):
+            if isinstance(self.graph, type):
+                raise ValueError(f"graph must be an object; use {self.graph.__name__}().")
+            builder = clone(self.graph)
+        else:
+            return as_graph(self.graph)
+        return builder.fit_graph(
+            TrainingRows(
+                rows.X,
+                self._targets(rows.y),
+                rows.node_ids,
+                rows.sample_weight,
+                self._names(),
+                self.coords,
+                self.node,
+            )
+        )
+
+    def _make_design(self, rows: Rows, graph: Graph) -> Design:
+        """The problem of these rows over this graph, and the way back to the units of X."""
+        unknown = graph.positions(rows.node_ids) < 0
+        if unknown.any():
+            raise ValueError(mismatch_message(graph.ids, rows.node_ids, rows.node_ids[unknown]))
+        intercept = bool(self.fit_intercept)
+        shift, scale = _design.scaling(rows, bool(self.standardize), intercept)
+        coupled = _design.coupled_mask(
+            self.couple, self.couple_intercept, self._names(), rows.X.shape[1], intercept
+        )
+        data = _design.local_data(rows, graph.ids, shift, scale, intercept, self.weighting)
+        outputs = self._n_outputs
+        problem = _design.make_problem(
+            graph, data, self._core_loss(), self.penalty, float(self.alpha), coupled, outputs
+        )
+        return Design(problem, shift, scale, coupled, outputs)
+
+    def _solve(self, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
+        result = solve(
+            design.problem, self.solver, tol=self.tol, max_iter=self.max_iter, w0=w0, u0=u0
+        )
+        return self._store(rows, design, result)
+
+    def _store(self, rows: Rows, design: Design, result: Result) -> Any:
+        """Set the fitted attributes from a solution of the design's problem."""
+        graph = design.problem.graph
+        self.graph_ = graph
+        self.nodes_ = np.array(graph.ids)
+        self.coef_, self.intercept_ = self._shaped(*design.to_units(result.w))
+        self.clusters_ = self._clusters(design, result.w)
+        self.dual_gap_ = float(result.gap)
+        self.status_ = str(result.status)
+        self.n_iter_ = max(int(result.n_iter), 1)
+        self.history_ = list(result.history)
+        self._rows = rows
+        self._flow = result.u
+        self._pool(design)
+        return self
+
+    def _clusters(self, design: Design, w: Array) -> NDArray[np.int64]:
+        part = design.coupled_part(w)
+        if not part.shape[1] or not design.problem.coupled:
+            part = w
+        return equal_groups(design.problem.graph, part)
+
+    def _pool(self, design: Design) -> None:
+        """The pooled model with the same weighting, for ids that the graph does not know."""
+        for name in ("pooled_coef_", "pooled_intercept_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        data = design.problem.data
+        if self.unseen != "pooled" or data is None:
+            return
+        pooled = _design.pooled_data(data)
+        problem = Problem(Graph([0], [], []), pooled, loss=self._core_loss(), lam=0.0)
+        found = solve(problem, tol=self.tol)
+        coef, intercept = self._shaped(*design.to_units(found.w))
+        self.pooled_coef_, self.pooled_intercept_ = coef[0], intercept[0]
+
+    def _shaped(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Without the axis of the outputs where there is only one."""
+        return (coef[:, 0], intercept[:, 0]) if self._n_outputs == 1 else (coef, intercept)
+
+    def _stacked(self) -> tuple[Array, Array]:
+        """The fitted coefficients with the axis of the outputs."""
+        if self._n_outputs == 1:
+            return self.coef_[:, None, :], self.intercept_[:, None]
+        return self.coef_, self.intercept_
+
+    # -- prediction ---------------------------------------------------------------------------
+
+    def _raw(self, X: Any, node_ids: Any) -> Array:
+        """x^T w + b with the model of each row's node, shape (n_rows,) or (n_rows, n_classes)."""
+        check_is_fitted(self, "coef_")
+        node = self.node
+        if isinstance(node, str) and node_ids is None and not is_frame(X):
+            # Tools such as permutation_importance turn a table into an array: same columns.
+            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
+        X, ids = split_nodes(X, node, node_ids)
+        X = self._check_X(X, ids, reset=False)
+        if ids is None:
+            if len(self.nodes_) > 1:
+                raise ValueError(
+                    f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
+                    "node_ids=, or name the id column of X by node=."
+                )
+            place = np.zeros(len(X), dtype=np.int64)
+        else:
+            place = self.graph_.positions(ids)
+        coef, intercept = self.coef_, self.intercept_
+        if (place < 0).any():
+            place, coef, intercept = self._cover(ids, place)
+        product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
+        return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+
+    def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
+        """Models for rows of unknown nodes, by the rule `unseen`."""
+        lost = place < 0
+        if self.unseen == "pooled":
+            if not hasattr(self, "pooled_coef_"):
+                raise ValueError('unseen="pooled" must be set before fit; fit again.')
+            coef = np.concatenate([self.coef_, self.pooled_coef_[None]])
+            intercept = np.append(self.intercept_, np.asarray(self.pooled_intercept_)[None], axis=0)
+            return np.where(lost, len(self.coef_), place), coef, intercept
+        if self.unseen == "nearest":
+            where = as_coordinates(self.coords, self.node)
+            place = place.copy()
+            place[lost] = where.nearest(ids[lost], self.nodes_)
+            if (place < 0).any():
+                missing = describe(distinct(ids[place < 0]))
+                raise ValueError(f"coords must have every unseen node; missing: {missing}.")
+            return place, self.coef_, self.intercept_
+        why = 'Use unseen="pooled", or "nearest" with coords, or add the nodes to the graph.'
+        raise ValueError(unseen_message(self.nodes_, ids[lost], why))

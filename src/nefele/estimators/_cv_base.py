@@ -1,0 +1,285 @@
+"""What both forms share: folds, scores, baselines, the choice of alpha, the final fit."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from nefele._checks import Array, as_float_array, check_count
+from nefele.critical import lam_max
+from nefele.estimators._base import GTVBase
+from nefele.estimators._design import Design, Rows
+from nefele.estimators._folds import Fold, Index, Scorer, follow, run_fold
+from nefele.estimators._nodes import split_nodes
+from nefele.estimators.clearest import clearest
+from nefele.estimators.splitters import WithinNodeKFold
+from nefele.problem import Problem
+from nefele.result import ConvergenceWarning, DataWarning, Result, equal_groups
+
+_DEPTH = 1e-4  # least alpha relative to the one where all is one model
+_SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
+_OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
+_COPIED = (
+    "nodes_",
+    "coef_",
+    "intercept_",
+    "clusters_",
+    "graph_",
+    "dual_gap_",
+    "status_",
+    "n_iter_",
+    "history_",
+    "n_features_in_",
+    "feature_names_in_",
+    "classes_",
+)
+
+
+class GTVBaseCV(BaseEstimator):
+    """Choice of alpha; a subclass names the estimator and its default score."""
+
+    _estimator: type[GTVBase]
+    _shuffle = False
+    alphas: Any
+    n_alphas: Any
+    cv: Any
+    scoring: Any
+    one_se: Any
+    n_jobs: Any
+    node: Any
+    tol: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = self.node is not None
+        return tags
+
+    def _template(self) -> Any:
+        params = self.get_params(deep=False)
+        return self._estimator(**{k: v for k, v in params.items() if k not in _OWN})
+
+    def _default_scorer(self, model: Any) -> Scorer:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+        """Choose alpha by cross-validation, then fit with it to all rows.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0, in the fits and in the scores.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+
+        Returns
+        -------
+        self
+        """
+        model = self._template()
+        rows = model._take_rows(X, y, sample_weight, node_ids, reset=True)
+        splits = self._splits(X, y, sample_weight, node_ids, rows)
+        if self.scoring is None:
+            scorer = self._default_scorer(model)
+        else:
+            scorer = check_scoring(model, self.scoring)
+        design = model._make_design(rows, model._make_graph(rows))
+        self.alphas_ = self._grid(design)
+        folds = Parallel(n_jobs=self.n_jobs)(
+            delayed(run_fold)(model, rows, split, self.alphas_, scorer) for split in splits
+        )
+        self._record([fold for fold in folds if np.isfinite(fold.scores).any()], folds)
+        points = list(follow(model, design, self.alphas_))
+        self._mark_clusters(model, design, points)
+        self._finish(model, rows, design, points)
+        return self
+
+    def _splits(
+        self, X: Any, y: Any, sample_weight: Any, node_ids: Any, rows: Rows
+    ) -> list[tuple[Index, Index]]:
+        """Training and held-out rows of each fold, counted without rows of weight zero."""
+        count = len(rows.y)
+        if self.cv is None or isinstance(self.cv, int | np.integer):
+            if count < 2:
+                raise ValueError(f"Cross-validation needs at least 2 rows; got n_samples={count}.")
+            asked = 5 if self.cv is None else check_count(self.cv, "cv", low=2)
+            splitter = WithinNodeKFold(
+                min(asked, count),
+                shuffle=self._shuffle,
+                random_state=0 if self._shuffle else None,
+            )
+            return list(splitter.split(rows.X, None, rows.node_ids))
+        ids = split_nodes(X, self.node, node_ids)[1]
+        found = [
+            (np.asarray(train), np.asarray(test))
+            for train, test in check_cv(self.cv).split(X, y, ids)
+        ]
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        on = weight > 0
+        place = np.cumsum(on) - 1
+        return [(place[a[on[a]]], place[b[on[b]]]) for a, b in found]
+
+    def _grid(self, design: Design) -> Array:
+        """Candidates for alpha, descending."""
+        if self.alphas is not None:
+            alphas = as_float_array(self.alphas, "alphas", 1)
+            if not len(alphas) or not (np.isfinite(alphas) & (alphas >= 0)).all():
+                raise ValueError(
+                    f"alphas must be finite and >= 0, at least one; got {alphas.tolist()}."
+                )
+            return np.unique(alphas)[::-1]
+        count = check_count(self.n_alphas, "n_alphas", low=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            top = _top(design)
+        # nothing to couple: one candidate, under which nothing is coupled
+        return np.geomspace(top, _DEPTH * top, count) if top > 0 else np.zeros(1)
+
+    def _record(self, folds: list[Fold], tried: list[Fold]) -> None:
+        left_out = sum(fold.n_left_out for fold in tried)
+        if not folds:
+            raise ValueError(
+                f"No held-out row has a model: the graphs of the folds lack the nodes of all "
+                f'{left_out} rows. Give a graph with all nodes, or use unseen="pooled".'
+            )
+        scores = np.stack([fold.scores for fold in folds])
+        mean = scores.mean(axis=0)
+        spread = scores.std(axis=0, ddof=1 if len(folds) > 1 else 0)
+        best = int(np.argmax(mean))  # of equal scores the largest alpha: the simplest model
+        chosen = best
+        if self.one_se:
+            chosen = int(np.argmax(mean >= mean[best] - spread[best] / np.sqrt(len(folds))))
+        self.best_alpha_, self.alpha_ = float(self.alphas_[best]), float(self.alphas_[chosen])
+        self.best_index_, self.best_score_ = chosen, float(mean[chosen])
+        self.cv_results_ = {
+            "alpha": self.alphas_.copy(),
+            **{f"split{k}_test_score": fold.scores for k, fold in enumerate(folds)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=0),
+            "rank_test_score": (mean[None, :] > mean[:, None]).sum(axis=1) + 1,
+        }
+        own = np.array([fold.own for fold in folds])
+        pooled = np.array([fold.pooled for fold in folds])
+        self.baseline_scores_ = {"own": float(own.mean()), "pooled": float(pooled.mean())}
+        rival = own if own.mean() >= pooled.mean() else pooled
+        gain = scores[:, chosen] - rival
+        self.gain_ = float(gain.mean())
+        self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
+        self.coupling_helps_ = self.gain_ > 0
+        self.n_left_out_ = left_out
+        missed = sum(fold.n_missed for fold in folds)
+        if missed:
+            warnings.warn(
+                f"{missed} of {scores.size} fits of the cross-validation did not reach tol "
+                f"{self.tol:.1e}; their scores are those of the points reached. Increase tol or "
+                "max_iter.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _mark_clusters(self, model: Any, design: Design, points: list[Result]) -> None:
+        """Clusters along the path of all rows, and the alpha where they are clearest."""
+        (own,) = follow(model, design, np.zeros(1))
+        labelled = design.problem.loss.labelled
+        parts = [_coupled(design, w) for w in (own.w, *(point.w for point in points))]
+        unit = float(np.ptp(parts[0][labelled], axis=0).max(initial=0.0))
+        found = []
+        for part in parts[1:]:
+            wide = float(np.ptp(part, axis=0).max(initial=0.0))
+            tol = _SAME * unit / wide if unit * wide > 0 else _SAME
+            found.append(equal_groups(design.problem.graph, part, tol))
+        table = np.stack(found)
+        self.cv_results_["n_clusters"] = table.max(axis=1) + 1
+        on = self.alphas_ > 0
+        stretch = clearest(self.alphas_[on], table[on], most=int(labelled.sum()))
+        self.clearest_alpha_ = self.clearest_clusters_ = None
+        if stretch is not None:
+            k = sum(stretch) // 2
+            self.clearest_alpha_ = float(self.alphas_[k])
+            self.clearest_clusters_ = table[k]
+
+    def _finish(self, model: Any, rows: Rows, design: Design, points: list[Result]) -> None:
+        """The final fit: the path's point at alpha_, examined once more so that it may warn."""
+        start = points[self.best_index_]
+        model.set_params(alpha=self.alpha_)
+        final = design.with_alpha(self.alpha_)
+        self.best_estimator_ = model._solve(rows, final, start.w, start.u)
+        for name in _COPIED:
+            if hasattr(model, name):
+                setattr(self, name, copy.copy(getattr(model, name)))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def save(self, path: Any, *, rows: bool = False) -> None:
+        """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""
+        check_is_fitted(self)
+        self.best_estimator_.save(path, rows=rows)
+
+    def summary(self) -> str:
+        """The choice in words: scores, baselines, whether coupling helps, the clearest clusters.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        results, k = self.cv_results_, self.best_index_
+        rule = " (one standard error from the best)" if self.one_se else ""
+        lines = [
+            f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
+            f"held-out rows, {results['n_clusters'][k]} clusters",
+            f"own data only: {self.baseline_scores_['own']:.4g}; "
+            f"one pooled model: {self.baseline_scores_['pooled']:.4g}",
+            self._verdict(),
+        ]
+        if self.clearest_clusters_ is None:
+            lines.append("No clear clusters: no partition lasts along the path.")
+        else:
+            count = int(self.clearest_clusters_.max()) + 1
+            lines.append(f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}")
+        if self.n_left_out_:
+            lines.append(
+                f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "
+                "not know their node."
+            )
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        scores = self.baseline_scores_
+        rival = "own data only" if scores["own"] >= scores["pooled"] else "one pooled model"
+        if not self.coupling_helps_:
+            return f"Coupling does not help here: {rival} does as well or better."
+        if not self.gain_ > self.gain_se_:
+            return (
+                f"Coupling helps by {self.gain_:.3g} over {rival}, which is within one standard "
+                f"error ({self.gain_se_:.3g})."
+            )
+        return f"Coupling helps: {self.gain_:.3g} over {rival}."
+
+
+def _top(design: Design) -> float:
+    """From which alpha on there is one model per component; about that for partial coupling."""
+    if not design.coupled.any():
+        return 0.0
+    top = lam_max(design.problem)
+    if np.isfinite(top):
+        return top
+    problem = design.problem
+    base = getattr(problem.penalty, "penalty", problem.penalty)
+    return lam_max(Problem(problem.graph, problem.data, loss=problem.loss, penalty=base, lam=1.0))
+
+
+def _coupled(design: Design, w: Array) -> Array:
+    part = design.coupled_part(w)
+    return part if part.shape[1] else w

@@ -1,0 +1,194 @@
+"""From validated rows to the core's problem, and from its solution back to the units of X."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, check_name
+from nefele._ids import distinct
+from nefele.data import LocalData
+from nefele.graph import Graph
+from nefele.penalties import as_penalty
+from nefele.penalties.partial import couple_only
+from nefele.problem import Problem
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Validated rows: features, numeric target, node ids and weights > 0."""
+
+    X: Array
+    y: Array
+    node_ids: NDArray[Any]
+    sample_weight: Array
+
+    def then(self, other: Rows) -> Rows:
+        """These rows and those of another batch."""
+        ids = [self.node_ids, other.node_ids]
+        mixed = len({a.dtype.kind for a in ids}) > 1
+        return Rows(
+            np.concatenate([self.X, other.X]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([a.astype(object) for a in ids] if mixed else ids),
+            np.concatenate([self.sample_weight, other.sample_weight]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A problem of the core and how its parameters relate to the units of X.
+
+    The columns of the problem's X are (X - shift) / scale and, with an intercept, a constant.
+
+    Attributes
+    ----------
+    problem : Problem
+    shift, scale : arrays of shape (d,)
+    coupled : bool array of shape (d,) or, with an intercept, (d + 1,)
+        Columns whose parameters the graph couples.
+    n_outputs : int
+        Parameter vectors per node: 1, or the number of classes of a multinomial model.
+    """
+
+    problem: Problem
+    shift: Array
+    scale: Array
+    coupled: Mask
+    n_outputs: int = 1
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last column is the constant."""
+        return len(self.coupled) > len(self.shift)
+
+    def with_alpha(self, alpha: float) -> Design:
+        """The same design with another strength of the coupling; what is computed is shared."""
+        return replace(self, problem=self.problem.with_lam(alpha if self.coupled.any() else 0.0))
+
+    def coupled_part(self, w: Array) -> Array:
+        """The coupled entries of w, shape (n_nodes, k)."""
+        return w[:, np.tile(self.coupled, self.n_outputs)]
+
+    def to_units(self, w: Array) -> tuple[Array, Array]:
+        """Coefficients (n_nodes, n_outputs, d) and intercepts (n_nodes, n_outputs) for raw X."""
+        blocks = w.reshape(len(w), self.n_outputs, len(self.coupled))
+        d = len(self.shift)
+        coef = blocks[:, :, :d] / self.scale
+        intercept = blocks[:, :, d] if self.fit_intercept else np.zeros(blocks.shape[:2])
+        return coef, intercept - coef @ self.shift
+
+    def from_units(self, coef: Array, intercept: Array) -> Array:
+        """The parameters w of the problem, shape (n_nodes, n_outputs * columns)."""
+        blocks = coef * self.scale
+        if self.fit_intercept:
+            constant = intercept + coef @ self.shift
+            blocks = np.concatenate([blocks, constant[:, :, None]], axis=2)
+        return blocks.reshape(len(blocks), -1)
+
+
+def scaling(rows: Rows, standardize: bool, fit_intercept: bool) -> tuple[Array, Array]:
+    """Shift and scale of the features: pooled weighted moments of the rows, or 0 and 1.
+
+    Without an intercept nothing is shifted: that would bring one in. Constant columns keep
+    their scale.
+    """
+    d = rows.X.shape[1]
+    if not standardize:
+        return np.zeros(d), np.ones(d)
+    mean = np.average(rows.X, axis=0, weights=rows.sample_weight)
+    spread = np.sqrt(np.average((rows.X - mean) ** 2, axis=0, weights=rows.sample_weight))
+    constant = spread <= 1e-12 * np.abs(rows.X).max(axis=0, initial=0.0)
+    return (mean if fit_intercept else np.zeros(d)), np.where(constant, 1.0, spread)
+
+
+def coupled_mask(
+    couple: Any, couple_intercept: bool, names: Sequence[str] | None, d: int, fit_intercept: bool
+) -> Mask:
+    """Which columns the graph couples, shape (d,) or, with an intercept, (d + 1,)."""
+    if couple is None:
+        mask = np.ones(d, dtype=bool)
+    else:
+        if isinstance(couple, str):
+            raise ValueError(
+                f"couple must be a list of features; got {couple!r}. Use [{couple!r}]."
+            )
+        mask = np.zeros(d, dtype=bool)
+        for feature in couple:
+            mask[_feature(feature, names, d)] = True
+    return np.append(mask, bool(couple_intercept)) if fit_intercept else mask
+
+
+def _feature(feature: Any, names: Sequence[str] | None, d: int) -> int:
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(
+                f"couple names {feature!r}, but X has no column names. Use positions 0..{d - 1}."
+            )
+        return list(names).index(check_name(feature, names, "feature to couple"))
+    if isinstance(feature, bool | np.bool_) or not isinstance(feature, int | np.integer):
+        raise ValueError(f"couple must list names or positions of features; got {feature!r}.")
+    if not 0 <= feature < d:
+        raise ValueError(f"couple must list positions 0..{d - 1}; got {feature}.")
+    return int(feature)
+
+
+def node_weight(data: LocalData, weighting: str) -> Array | None:
+    """Factor of each node's mean loss: none, or m_i / mean(m) so that every row counts once.
+
+    The mean is over the nodes with rows, so that both weightings agree when all have equally
+    many and alpha keeps its meaning.
+    """
+    if weighting == "nodes":
+        return None
+    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+    total = np.bincount(data.row_node, weight, data.n_nodes)
+    return total / total[total > 0].mean()
+
+
+def local_data(
+    rows: Rows, nodes: NDArray[Any], shift: Array, scale: Array, fit_intercept: bool, weighting: str
+) -> LocalData:
+    """The rows as the core wants them: scaled, with a constant, packed by node."""
+    X = (rows.X - shift) / scale
+    if fit_intercept:
+        X = np.hstack([X, np.ones((len(X), 1))])
+    even = (rows.sample_weight == 1.0).all()
+    weight = None if even else rows.sample_weight
+    data = LocalData.from_long(X, rows.y, rows.node_ids, nodes, sample_weight=weight)
+    factor = node_weight(data, weighting)
+    if factor is None:
+        return data
+    return LocalData(
+        data.X, data.y, data.ptr, data.ids, sample_weight=data.sample_weight, node_weight=factor
+    )
+
+
+def pooled_data(data: LocalData) -> LocalData:
+    """All rows as one node, each with its share in the sum of the losses."""
+    ptr = np.array([0, data.n_rows])
+    return LocalData(data.X, data.y, ptr, sample_weight=data.row_weight)
+
+
+def make_problem(
+    graph: Graph, data: LocalData, loss: Any, penalty: Any, alpha: float, coupled: Mask, k: int
+) -> Problem:
+    """The core's problem: the penalty on the coupled columns of each of the k outputs."""
+    on = np.flatnonzero(np.tile(coupled, k))
+    base = as_penalty(penalty)
+    if not on.size:  # nothing is coupled: the same as no coupling at all
+        return Problem(graph, data, loss=loss, lam=0.0)
+    return Problem(
+        graph, data, loss=loss, penalty=couple_only(base, on, k * len(coupled)), lam=alpha
+    )
+
+
+def graph_nodes(node_ids: NDArray[Any]) -> Graph:
+    """A graph without edges over the ids of the rows."""
+    return Graph(distinct(node_ids), [], [])

@@ -1,0 +1,153 @@
+"""Solutions along alpha and what they are worth at held-out rows."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.critical import consensus
+from nefele.estimators import _design
+from nefele.estimators._base import GTVBase
+from nefele.estimators._design import Design, Rows
+from nefele.graph import Graph
+from nefele.problem import Problem
+from nefele.result import ConvergenceWarning, DataWarning, Result
+from nefele.solvers import solve
+
+Index = NDArray[np.int64]
+Scorer = Callable[..., float]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Scores at the held-out rows of one fold.
+
+    Attributes
+    ----------
+    scores : array of shape (n_alphas,)
+    own, pooled : float
+        Scores of the models of each node's own rows, and of one model for all rows.
+    n_left_out : int
+        Held-out rows of nodes that the fold's graph does not know.
+    n_missed : int
+        Solves that did not reach the tolerance.
+    """
+
+    scores: Array
+    own: float
+    pooled: float
+    n_left_out: int
+    n_missed: int
+
+
+def take(rows: Rows, index: Index) -> Rows:
+    """Some of the rows."""
+    return Rows(rows.X[index], rows.y[index], rows.node_ids[index], rows.sample_weight[index])
+
+
+def follow(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:
+    """Solutions for descending alphas, each started at the one before."""
+    start = consensus(design.problem) if design.coupled.any() and alphas[0] > 0 else None
+    w, u = (None, None) if start is None else start
+    for alpha in alphas:
+        problem = design.with_alpha(float(alpha)).problem
+        if not problem.coupled:
+            u = None
+        if u is not None:
+            u = u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]
+        with warnings.catch_warnings():
+            # counted, or said once by the final fit
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            result = solve(
+                problem, model.solver, tol=model.tol, max_iter=model.max_iter, w0=w, u0=u
+            )
+        w, u = result.w, result.u
+        yield result
+
+
+def run_fold(
+    template: GTVBase, rows: Rows, split: tuple[Index, Index], alphas: Array, scorer: Scorer
+) -> Fold:
+    """Fit on the training rows of a split, for all alphas, and judge on the others."""
+    model = copy.copy(template)
+    part, held = take(rows, split[0]), take(rows, split[1])
+    graph = model._make_graph(part)
+    design = model._make_design(part, graph)
+    w_pooled = _pooled(model, design)
+    set_model(model, design, np.repeat(w_pooled, graph.n_nodes, axis=0))
+    model.pooled_coef_, model.pooled_intercept_ = model.coef_[0], model.intercept_[0]
+    known = graph.positions(held.node_ids) >= 0
+    left_out = 0
+    if model.unseen == "raise":
+        left_out = int((~known).sum())
+        held = take(held, np.flatnonzero(known))
+    if not len(held.y):
+        empty = np.full(len(alphas), np.nan)
+        return Fold(empty, np.nan, np.nan, left_out, 0)
+    pooled = score(model, held, scorer)
+    scores, missed = np.empty(len(alphas)), 0
+    for k, result in enumerate(follow(model, design, alphas)):
+        missed += not result.converged
+        set_model(model, design, result.w)
+        scores[k] = score(model, held, scorer)
+    (own,) = follow(model, design, np.zeros(1))
+    bare = ~design.problem.loss.labelled[:, None]
+    set_model(model, design, np.where(bare, w_pooled, own.w))
+    return Fold(scores, score(model, held, scorer), pooled, left_out, missed)
+
+
+def set_model(model: GTVBase, design: Design, w: Array) -> None:
+    """Give the model the parameters w, without all that a full fit stores."""
+    model.graph_ = design.problem.graph
+    model.nodes_ = np.array(model.graph_.ids)
+    model.coef_, model.intercept_ = model._shaped(*design.to_units(w))
+
+
+def score(model: GTVBase, held: Rows, scorer: Scorer) -> float:
+    """The scorer's verdict on validated rows: it sees row numbers in the place of X."""
+    z = raw(model, held.X, held.node_ids)
+    judged: Any = copy.copy(model)
+    judged._raw = lambda X, node_ids=None: z[np.asarray(X)[:, 0]]
+    numbers = np.arange(len(z))[:, None]
+    weight = held.sample_weight
+    extra = {} if (weight == 1.0).all() else {"sample_weight": weight}
+    return float(scorer(judged, numbers, labels(model, held.y), **extra))
+
+
+def raw(model: GTVBase, X: Array, node_ids: NDArray[Any]) -> Array:
+    """x^T w + b with the model of each row's node, for rows that are validated already."""
+    place = model.graph_.positions(node_ids)
+    coef, intercept = model.coef_, model.intercept_
+    if (place < 0).any():
+        place, coef, intercept = model._cover(node_ids, place)
+    product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
+    return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+
+
+def labels(model: Any, y: Array) -> NDArray[Any]:
+    """The target as the user gave it, from the numbers the core works with."""
+    if not hasattr(model, "classes_"):
+        return y
+    code = (y > 0).astype(np.int64) if model._n_outputs == 1 else y.astype(np.int64)
+    return np.asarray(model.classes_[code])
+
+
+def _pooled(model: GTVBase, design: Design) -> Array:
+    """Parameters of one model for all rows, with the same weighting, shape (1, d)."""
+    data = design.problem.data
+    assert data is not None
+    problem = Problem(
+        Graph([0], [], []), _design.pooled_data(data), loss=model._core_loss(), lam=0.0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        return solve(problem, tol=model.tol).w

@@ -1,0 +1,143 @@
+"""The node ids of the rows: taken out of X, or given beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from nefele._checks import check_name, type_name
+from nefele._ids import as_ids, describe, distinct
+
+Ids = NDArray[Any]
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns, such as one of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a table, None for arrays and for names that are no strings."""
+    if not is_frame(X):
+        return None
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def split_nodes(X: Any, node: Any, node_ids: Any = None) -> tuple[Any, Ids | None]:
+    """X without its node column, and the node id of each row (None: one pooled node).
+
+    Parameters
+    ----------
+    X : table or array of shape (n_rows, d) or, with a node column, (n_rows, d + 1)
+    node : str, int or None
+        Name of the node column of a table, or its position.
+    node_ids : array of shape (n_rows,), optional
+        The ids, when X has no node column.
+
+    Examples
+    --------
+    >>> X, ids = split_nodes(np.array([[1.5, "007"], [2.5, "008"]], dtype=object), node=1)
+    >>> X.tolist(), ids.tolist()
+    ([[1.5], [2.5]], ['007', '008'])
+    """
+    if node_ids is not None:
+        if node is not None and is_frame(X) and node in list(X.columns):
+            raise ValueError(
+                f"The node ids must come from one place; got node_ids and the column {node!r} of "
+                "X. Leave out one of them."
+            )
+        return X, _per_row(as_ids(node_ids), X)
+    if node is None:
+        return X, None
+    rest, column = take_column(X, node)
+    return rest, as_ids(column, f"node id (column {node!r})")
+
+
+def take_column(X: Any, node: Any) -> tuple[Any, Any]:
+    """X without its node column, and this column as it is."""
+    return _from_frame(X, node) if is_frame(X) else _from_array(X, node)
+
+
+def column_of_array(X: Any, node: str, place: int | None, width: int) -> str | int:
+    """The position that the node column had in `fit`, for an array with the same columns."""
+    fits = hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == width
+    return place if place is not None and fits and not sparse.issparse(X) else node
+
+
+def _per_row(ids: Ids, X: Any) -> Ids:
+    rows = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+    if len(ids) != rows:
+        raise ValueError(f"node_ids must have one id per row of X ({rows}); got {len(ids)}.")
+    return ids
+
+
+def _from_frame(X: Any, node: Any) -> tuple[Any, Any]:
+    names = list(X.columns)
+    if isinstance(node, int | np.integer) and node not in names:
+        node = names[_position(int(node), len(names))]
+    if node not in names:
+        check_name(str(node), [str(name) for name in names], "node column")
+    rest = [name for name in names if name != node]
+    if names.count(node) > 1:
+        raise ValueError(f"X must have one column {node!r}; it has several of that name.")
+    return X[rest], X[node]
+
+
+def _from_array(X: Any, node: Any) -> tuple[Any, Any]:
+    if not isinstance(node, int | np.integer) or isinstance(node, bool):
+        raise ValueError(
+            f"node={node!r} names a column, but X is a {type_name(X)} without column names. Pass "
+            "a pandas or polars table (in a pipeline, wrap transformers by nefele.keep_node), "
+            "or the position of the column, or the ids by node_ids=."
+        )
+    if sparse.issparse(X):
+        raise ValueError("A sparse X cannot hold node ids; pass them by node_ids=.")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, one of them the node column; got {array.ndim}."
+        )
+    place = _position(int(node), array.shape[1])
+    rest = np.delete(array, place, axis=1)
+    # Numbers written as text, as in an array that holds text ids as well.
+    return (rest.astype(object) if rest.dtype.kind == "U" else rest), array[:, place]
+
+
+def _position(node: int, width: int) -> int:
+    if not -width <= node < width:
+        raise ValueError(f"node must be a column position 0..{width - 1}; got {node}.")
+    return node % width
+
+
+def mismatch_message(known: Ids, ids: Ids, unknown: Ids) -> str:
+    """Error text for training ids that the graph lacks: which, and how many on both sides."""
+    given = distinct(ids)
+    missing = distinct(unknown)
+    idle = len(known) - (len(given) - len(missing))
+    text = (
+        f"Every node id of X must be a node of the graph; {len(missing)} of {len(given)} are not: "
+        f"{describe(missing)}. The graph has {len(known)} nodes, {idle} of them without rows: "
+        f"{describe(known)}."
+    )
+    if known.dtype.kind != missing.dtype.kind:
+        return (
+            f"{text} Ids such as {describe(known[:1])} and {describe(missing[:1])} never match: "
+            "convert one side."
+        )
+    return f"{text} Drop these rows, or name all nodes by nefele.as_graph(graph, nodes=[...])."
+
+
+def unseen_message(known: Ids, unknown: Ids, why: str) -> str:
+    """Error text for ids at prediction that have no model."""
+    missing = distinct(unknown)
+    text = (
+        f"{len(missing)} node id(s) were not seen in fit: {describe(missing)}. Known are "
+        f"{len(known)}: {describe(known)}."
+    )
+    if known.dtype.kind != missing.dtype.kind:
+        return f"{text} Their types differ: convert one side."
+    return f"{text} {why}"

@@ -1,0 +1,62 @@
+"""Which point of a path shows the clearest clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+
+_ALIKE = 0.9  # adjusted Rand index from which two partitions count as the same
+
+
+def clearest(alphas: Array, labels: NDArray[Any], most: int) -> tuple[int, int] | None:
+    """First and last point of the longest stretch of alpha, on a log scale, with one partition.
+
+    Two partitions count as the same when their adjusted Rand index is at least 0.9: a single node
+    that leaves a large cluster does not end a stretch. Partitions into one cluster, or into `most`
+    and more, say nothing and do not count. Of equally long stretches the one with the larger
+    alpha wins.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,)
+        Positive, descending.
+    labels : int array of shape (n_alphas, n_nodes)
+        Cluster of each node at each alpha.
+    most : int
+        Number of clusters that is no clustering: that of the nodes with data.
+
+    Returns
+    -------
+    (first, last), or None when no point counts
+
+    Examples
+    --------
+    >>> labels = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 2, 3]])
+    >>> clearest(np.array([8.0, 4.0, 2.0, 1.0]), labels, most=4)
+    (1, 2)
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    count = np.array([len(np.unique(row)) for row in labels])
+    good = (count > 1) & (count < most)
+    # each point stands for the stretch halfway to its neighbours
+    logs = np.log(alphas)
+    edge = np.concatenate([logs[:1], (logs[1:] + logs[:-1]) / 2, logs[-1:]])
+    best: tuple[int, int] | None = None
+    longest = -1.0
+    for first in np.flatnonzero(good):
+        last = int(first)
+        while (
+            last + 1 < len(labels)
+            and good[last + 1]
+            and adjusted_rand_score(labels[first], labels[last + 1]) >= _ALIKE
+        ):
+            last += 1
+        length = float(edge[first] - edge[last + 1])
+        if length > longest * (1 + 1e-9):
+            best, longest = (int(first), last), length
+    return best

@@ -1,0 +1,273 @@
+"""The strength of the coupling by cross-validation along a path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from nefele._checks import Array
+from nefele.estimators._cv_base import GTVBaseCV
+from nefele.estimators._folds import Scorer
+from nefele.estimators.gtv import GTVClassifier, GTVRegressor
+
+
+class GTVRegressorCV(RegressorMixin, GTVBaseCV):
+    """One regression model per node, the strength of the coupling chosen by cross-validation.
+
+    For each fold a path of warm-started fits runs from one model per component down; the alpha
+    that predicts the held-out rows best is used for a fit to all rows. The same held-out rows are
+    also predicted from each node's own rows only, and by one pooled model, so that the gain of
+    the coupling, or its absence, is there to see.
+
+    Parameters
+    ----------
+    graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
+coords, unseen, solver, tol, max_iter
+        See `GTVRegressor`. A graph builder learns a graph in each fold, from its training rows.
+    alphas : array of shape (n_alphas,), optional
+        Candidates. Default: `n_alphas` values, geometric, from the least alpha with one model per
+        component (`nefele.lam_max`) down to a ten-thousandth of it.
+    n_alphas : int
+        Number of candidates when none are given.
+    cv : int, splitter or iterable of (train, test), optional
+        Default `WithinNodeKFold(5)`: each fold holds out a fifth of the rows of each node, in row
+        order. A number k means `WithinNodeKFold(k)`. Other splitters get the node ids as `groups`;
+        `GroupKFold()` holds out whole nodes.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, greater is better; default minus the mean squared error.
+    one_se : bool
+        Whether to take the largest alpha whose score is within one standard error of the best.
+    n_jobs : int, optional
+        Folds to run at the same time.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The alpha of the final fit: `best_alpha_`, or a larger one with `one_se`.
+    best_alpha_ : float
+        The alpha of the best prediction.
+    clearest_alpha_ : float or None
+        The alpha of the clearest clusters: the middle of the longest stretch of alphas, on a log
+        scale, over which the partition of the nodes hardly changes (adjusted Rand index at least
+        0.9), with more than one cluster and fewer than nodes with data. For understanding, not
+        for prediction.
+    clearest_clusters_ : int array of shape (n_nodes,) or None
+        The partition there.
+    cv_results_ : dict
+        For each of `alphas_` (descending): alpha, split0_test_score, ..., mean_test_score,
+        std_test_score, rank_test_score, and n_clusters of the fit to all rows.
+    baseline_scores_ : dict
+        Mean scores at the same held-out rows: "own", each node from its own rows (from the pooled
+        model where it has none), and "pooled", one model for all rows.
+    coupling_helps_ : bool
+        Whether alpha_ scores better than both baselines.
+    gain_, gain_se_ : float
+        By how much it beats the better baseline, and the standard error over the folds.
+    best_estimator_ : GTVRegressor
+        The final fit; its `nodes_`, `coef_`, `intercept_`, `clusters_`, `graph_`, `dual_gap_`,
+        `status_`, `n_iter_` and `history_` are attributes of this estimator as well.
+    best_score_, best_index_, alphas_
+        Score and place of alpha_ among the candidates.
+    n_left_out_ : int
+        Held-out rows that were not judged: a graph learnt in their fold lacks their node.
+
+    Examples
+    --------
+    >>> import nefele, pandas as pd
+    >>> states = nefele.datasets.load_states()
+    >>> X = pd.DataFrame(states.X[:, :4], columns=states.feature_names[:4])
+    >>> X["state"] = states.node_ids
+    >>> model = GTVRegressorCV(states.graph, node="state", n_alphas=8, cv=2).fit(X, states.y)
+    >>> model.coupling_helps_, model.coef_.shape
+    (True, (48, 4))
+    """
+
+    _estimator = GTVRegressor
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        node: Any = None,
+        alphas: Any = None,
+        n_alphas: int = 30,
+        cv: Any = None,
+        scoring: Any = None,
+        one_se: bool = False,
+        penalty: Any = "l2",
+        loss: Any = "squared",
+        fit_intercept: bool = True,
+        couple: Any = None,
+        couple_intercept: bool = True,
+        weighting: str = "nodes",
+        standardize: bool = False,
+        coords: Any = None,
+        unseen: str = "raise",
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.node = node
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.cv = cv
+        self.scoring = scoring
+        self.one_se = one_se
+        self.penalty = penalty
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.couple = couple
+        self.couple_intercept = couple_intercept
+        self.weighting = weighting
+        self.standardize = standardize
+        self.coords = coords
+        self.unseen = unseen
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Predictions of each row's own model, shape (n_rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, node_ids=node_ids)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Coefficient of determination R^2 of the predictions over all rows."""
+        check_is_fitted(self)
+        return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
+
+    def _default_scorer(self, model: Any) -> Scorer:
+        return check_scoring(model, "neg_mean_squared_error")
+
+
+class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
+    """One linear classifier per node, the strength of the coupling chosen by cross-validation.
+
+    As `GTVRegressorCV`: a warm-started path in each fold, and both baselines at the same rows.
+
+    Parameters
+    ----------
+    graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
+coords, unseen, solver, tol, max_iter
+        See `GTVClassifier`. A graph builder learns a graph in each fold, from its training rows.
+    alphas, n_alphas, one_se, n_jobs
+        See `GTVRegressorCV`.
+    cv : int, splitter or iterable of (train, test), optional
+        See `GTVRegressorCV`; the default draws the rows of a fold at random, since rows are often
+        sorted by class.
+    scoring : str or callable, optional
+        Default minus the mean log loss; for the hinge loss the share of right predictions.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    alpha_, best_alpha_, clearest_alpha_, clearest_clusters_, cv_results_, baseline_scores_, \
+coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alphas_, n_left_out_
+        See `GTVRegressorCV`; the final fit is a `GTVClassifier`.
+
+    Examples
+    --------
+    >>> import nefele
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(10), 12), rng.normal(size=(120, 2))
+    >>> y = np.where(X[:, 0] * np.where(ids < 5, 1, -1) + 0.5 * rng.normal(size=120) > 0, "b", "a")
+    >>> model = GTVClassifierCV(nefele.graphs.chain(10), n_alphas=6, cv=3)
+    >>> model = model.fit(X, y, node_ids=ids)
+    >>> model.coupling_helps_, model.predict(X[:2], node_ids=ids[:2]).tolist() == y[:2].tolist()
+    (True, True)
+    """
+
+    _estimator = GTVClassifier
+    _shuffle = True
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        node: Any = None,
+        alphas: Any = None,
+        n_alphas: int = 30,
+        cv: Any = None,
+        scoring: Any = None,
+        one_se: bool = False,
+        penalty: Any = "l2",
+        loss: Any = "logistic",
+        fit_intercept: bool = True,
+        couple: Any = None,
+        couple_intercept: bool = True,
+        weighting: str = "nodes",
+        standardize: bool = False,
+        coords: Any = None,
+        unseen: str = "raise",
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.node = node
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.cv = cv
+        self.scoring = scoring
+        self.one_se = one_se
+        self.penalty = penalty
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.couple = couple
+        self.couple_intercept = couple_intercept
+        self.weighting = weighting
+        self.standardize = standardize
+        self.coords = coords
+        self.unseen = unseen
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
+        """The likeliest class of each row by its own model, shape (n_rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, node_ids=node_ids)
+
+    def decision_function(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X, node_ids=node_ids)
+
+    @available_if(lambda self: hasattr(self._template(), "predict_proba"))
+    def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X, node_ids=node_ids)
+
+    @available_if(lambda self: hasattr(self._template(), "predict_log_proba"))
+    def predict_log_proba(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Logarithms of the probabilities, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X, node_ids=node_ids)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Share of rows whose class is predicted."""
+        check_is_fitted(self)
+        return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
+
+    def _default_scorer(self, model: Any) -> Scorer:
+        if not hasattr(model, "predict_proba"):
+            return check_scoring(model, "accuracy")
+        return _minus_log_loss
+
+
+def _minus_log_loss(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Minus the mean log loss; unlike the one of scikit-learn it needs no row of each class."""
+    found = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    log = np.log(np.maximum(found, np.finfo(np.float64).eps))
+    return float(np.average(log, weights=sample_weight))

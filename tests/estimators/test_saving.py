@@ -1,0 +1,191 @@
+"""Saved models come back, hold no pickles, and what is unknown or damaged is refused."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import nefele
+from nefele import GTVClassifier, GTVRegressor
+from nefele.estimators import MomentsKNN, SpatialKNN
+from nefele.losses import Logistic, Squared
+from nefele.penalties import Huber, Penalty, Quadratic
+from tests.estimators.data import PLACES, ROADS, towns
+
+X, Y = towns(90)
+WHERE = pd.DataFrame(PLACES, index=["lat", "lon"]).T
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GTVRegressor(ROADS, node="town"),
+        GTVRegressor(node="town", penalty=Huber(0.3), loss=Squared(l2=0.1), couple=["wind"]),
+        GTVRegressor(MomentsKNN(k=2), node="town", penalty=Quadratic(np.eye(3)), unseen="pooled"),
+        GTVRegressor(SpatialKNN(k=2), node="town", coords=WHERE, unseen="nearest"),
+        GTVRegressor(SpatialKNN(k=2, coords=PLACES), node="town", standardize=True),
+    ],
+    ids=["plain", "objects", "quadratic", "nearest", "spatial"],
+)
+def test_round_trip(model, tmp_path):
+    model.fit(X, Y)
+    model.save(tmp_path / "model.nefele")
+    again = nefele.load(tmp_path / "model.nefele")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    for name in ("nodes_", "coef_", "intercept_", "clusters_", "feature_names_in_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    assert again.graph_ == model.graph_ and again.history_ == model.history_
+    assert (again.dual_gap_, again.status_) == (model.dual_gap_, model.status_)
+    if model.unseen != "raise":
+        there = X.assign(town="Kemi")
+        np.testing.assert_array_equal(again.predict(there), model.predict(there))
+    again.set_params(alpha=0.5).fit(X, Y)
+    np.testing.assert_allclose(again.coef_, model.set_params(alpha=0.5).fit(X, Y).coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [1, 2, 3], [False, True, True]])
+def test_round_trip_of_a_classifier(labels, tmp_path):
+    code = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+    y = np.array(labels)[code]
+    model = GTVClassifier(ROADS, node="town", loss=Logistic(l2=0.01), alpha=0.1).fit(X, y)
+    model.save(tmp_path / "model")
+    again = nefele.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.classes_.dtype == model.classes_.dtype
+
+
+def test_integer_ids_and_no_names(tmp_path):
+    ids = np.arange(90) % 4
+    model = GTVRegressor().fit(X[["tmin"]].to_numpy(), Y, node_ids=ids)
+    model.save(str(tmp_path / "model"))
+    again = nefele.load(str(tmp_path / "model"))
+    assert again.nodes_.tolist() == [0, 1, 2, 3] and not hasattr(again, "feature_names_in_")
+
+
+def test_rows_are_saved_only_on_demand(tmp_path):
+    model = GTVRegressor(ROADS, node="town", tol=1e-10).fit(X[:60], Y[:60])
+    model.save(tmp_path / "without")
+    model.save(tmp_path / "with", rows=True)
+    with pytest.raises(ValueError, match="this model was saved without them"):
+        nefele.load(tmp_path / "without").partial_fit(X[60:], Y[60:])
+    again = nefele.load(tmp_path / "with").partial_fit(X[60:], Y[60:])
+    np.testing.assert_allclose(again.coef_, model.partial_fit(X[60:], Y[60:]).coef_, atol=1e-9)
+
+
+def test_a_good_file_stays_when_writing_fails(tmp_path, monkeypatch):
+    model = GTVRegressor(ROADS, node="town").fit(X, Y)
+    path = tmp_path / "model"
+    model.save(path)
+    before = path.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ValueError, match="No space left on device"):
+        model.save(path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["model"]
+
+
+def test_bad_places(tmp_path):
+    model = GTVRegressor(ROADS, node="town").fit(X, Y)
+    with pytest.raises(ValueError, match="could not be written"):
+        model.save(tmp_path / "no" / "folder")
+    with pytest.raises(ValueError, match="No model file"):
+        nefele.load(tmp_path / "nothing")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model"
+    GTVRegressor(ROADS, node="town").fit(X, Y).save(path)
+    return path
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9, 0.99])
+def test_truncated_files_are_refused(saved, part):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(ValueError, match="it is damaged or another kind of file"):
+        nefele.load(saved)
+
+
+def test_flipped_bytes_are_refused_or_harmless(saved):
+    whole = saved.read_bytes()
+    good = nefele.load(saved).predict(X)
+    for at in range(0, len(whole), max(len(whole) // 60, 1)):
+        saved.write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :])
+        try:
+            found = nefele.load(saved).predict(X)
+        except ValueError:
+            continue
+        np.testing.assert_array_equal(found, good)
+
+
+def rewrite(path, change):
+    with np.load(path) as file:
+        arrays = dict(file)
+    facts = json.loads(bytes(arrays.pop("facts")).decode())
+    change(facts, arrays)
+    text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    with path.open("wb") as out:
+        np.savez(out, facts=text, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts, _: facts.update(version=99), "must have format version 1; .* has 99"),
+        (lambda facts, _: facts.update({"class": "Spline"}), "holds a 'Spline'"),
+        (lambda facts, _: facts.update({"class": "load"}), "holds a 'load'"),
+        (lambda facts, _: facts.update({"class": "KeepNode"}), "holds a 'KeepNode'"),
+        (lambda facts, _: facts.update(format="other"), "damaged or another kind"),
+        (lambda facts, _: facts["params"].update(strange=1), "damaged or another kind"),
+        (lambda facts, _: facts["fitted"].update(predict=1), "damaged or another kind"),
+        (lambda facts, _: facts["fitted"].update(__class__=1), "damaged or another kind"),
+        (
+            lambda facts, _: facts["params"].update(penalty={"penalty": "Odd", "of": {}}),
+            "needs a 'Odd'",
+        ),
+        (
+            lambda facts, _: facts["params"].update(loss={"loss": "as_bound_loss", "of": {}}),
+            "needs a 'as_bound_loss'",
+        ),
+        (lambda _, arrays: arrays.pop("a0"), "damaged or another kind"),
+    ],
+)
+def test_unknown_content_is_refused(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(ValueError, match=message):
+        nefele.load(saved)
+
+
+def test_pickles_are_refused(saved):
+    def change(_, arrays):
+        arrays["a0"] = np.array([{"a": 1}], dtype=object)
+
+    rewrite(saved, change)
+    with pytest.raises(ValueError, match="damaged or another kind"):
+        nefele.load(saved)
+
+
+class Own(Penalty):
+    def value(self, v):
+        return np.abs(v).sum(axis=1)
+
+
+class OwnBuilder(MomentsKNN):
+    pass
+
+
+def test_own_classes_are_refused_with_advice(tmp_path):
+    model = GTVRegressor(ROADS, node="town").fit(X, Y)
+    with pytest.raises(ValueError, match=r"penalty must be saved without pickle.*Use joblib"):
+        model.set_params(penalty=Own()).save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"graph must be a builder of nefele"):
+        model.set_params(penalty="l2", graph=OwnBuilder()).save(tmp_path / "model")
+    with pytest.raises(NotFittedError):
+        GTVRegressor().save(tmp_path / "model")
