@@ -37,8 +37,8 @@ def test_coverage_is_near_the_level():
         low, high = found.predict(X[::25], node_ids=ids[::25])
         mean = (X * TRUE[ids]).sum(axis=1)[::25]
         mean_hits.append((low < mean) & (mean < high))
-    assert 0.75 < np.mean(hits) < 0.97
-    assert 0.75 < np.mean(mean_hits) < 0.97
+    assert 0.8 < np.mean(hits) < 0.95
+    assert 0.8 < np.mean(mean_hits) < 0.95
 
 
 def test_batches_give_what_single_fits_give(model, monkeypatch):
@@ -51,7 +51,8 @@ def test_batches_give_what_single_fits_give(model, monkeypatch):
 def test_a_sample_is_the_fit_with_these_row_weights(model):
     X, y, ids = data(0)
     found = bootstrap_intervals(model, n_boot=2, seed=3)
-    weight = np.random.default_rng(3).exponential(size=(2, len(y)))
+    shape = (25 - 3 - 1) / 25  # 25 rows, three parameters
+    weight = np.random.default_rng(3).standard_gamma(shape, size=(2, len(y)))
     order = np.argsort(ids, kind="stable")
     row = np.empty(len(y))
     row[order] = weight[1]

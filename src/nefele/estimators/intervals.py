@@ -24,6 +24,7 @@ from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 from nefele.solvers import solve
 
+_LEAST_SHAPE = 0.5  # below it single rows get nearly all the weight of a node
 _BATCH = 100_000  # parameters of all copies that are solved at once
 
 
@@ -103,8 +104,9 @@ def bootstrap_intervals(
 ) -> Intervals:
     """Intervals for the parameters of each node by the Bayesian bootstrap within nodes.
 
-    Each resampled fit gives the rows of a node random weights, exponential and independent
-    (Rubin 1981), and solves the same problem with the same graph and alpha, started at the fitted
+    Each resampled fit gives the rows of a node random weights (Rubin 1981), gamma distributed and
+    independent, wider than exponential for small nodes, whose spread would be too small
+    otherwise. It solves the same problem with the same graph and alpha, started at the fitted
     parameters. Unlike drawing rows with replacement this loses no row, so that nodes with few rows
     keep the rank they have. Many resampled fits are solved as one problem, side by side.
 
@@ -186,9 +188,10 @@ def _resample(
     """Parameters of each resampled fit, shape (n_boot, n_nodes, d)."""
     data = design.problem.data
     assert data is not None
+    shape = _shape(data)
     at_once = max(1, min(n_boot, _BATCH // max(start.size, 1)))
     weights = [
-        rng.exponential(size=(min(at_once, n_boot - first), data.n_rows))
+        rng.standard_gamma(shape, size=(min(at_once, n_boot - first), data.n_rows))
         for first in range(0, n_boot, at_once)
     ]
     flow = (
@@ -209,6 +212,16 @@ def _resample(
             stacklevel=3,
         )
     return np.concatenate([w for w, _ in batches])
+
+
+def _shape(data: LocalData) -> Array:
+    """Shape of each row's gamma weight, such that the spread of a node's fit is about unbiased.
+
+    Exponential weights, shape 1, make a mean of m rows vary by (m - 1) / (m + 1) of what it should,
+    and d fitted parameters hide d / m of the noise.
+    """
+    rows = np.maximum(data.counts, 1)[data.row_node]
+    return np.maximum((rows - data.d - 1.0) / rows, _LEAST_SHAPE)
 
 
 def _solve_batch(
