@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench bench-quick bench-scaling clean
+.PHONY: demo test test-slow lint bench bench-quick bench-peers clean
 
 demo: $(STAMP)
 	$(BIN)/nefele demo
@@ -29,8 +29,19 @@ bench: $(STAMP)
 bench-quick: $(STAMP)
 	$(BIN)/python benchmarks/run.py --quick
 
-bench-scaling: $(STAMP)
-	$(BIN)/python benchmarks/scaling.py
+# Packages that the TV benchmark compares with, each in an environment of its own: see
+# benchmarks/README.md. `make bench` uses those that are there.
+PEERS := .bench
+
+bench-peers: $(PEERS)/prox_tv/.installed $(PEERS)/cut_pursuit/.installed
+
+$(PEERS)/prox_tv/.installed: REQUIREMENTS = "prox_tv==3.2.1"
+$(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
+
+$(PEERS)/%/.installed:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(REQUIREMENTS)
+	@touch $@
 
 # The environment is stale when pyproject.toml changed or when its interpreter is gone.
 ifneq ($(shell $(BIN)/python -c "import sys; print(sys.version_info >= (3, 11))" 2>/dev/null),True)
@@ -45,4 +56,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

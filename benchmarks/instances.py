@@ -1,6 +1,7 @@
 """The benchmark instances: network Lasso with squared loss unless said, unit weights.
 
 X is standard normal, y = X true + noise * normal, rows only at a random share of the nodes.
+Sizes are arguments, so that a small sibling can be solved first to load the compiled code.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ def b():
     return _problem(sbm([50, 50], 0.5, 0.01, seed=0), true, 10, 1.0, 0.001, 0.01, rng)
 
 
-def c(penalty="l2", lam=0.05):
+def c(penalty="l2", lam=0.05, block=500):
     """SBM 4 x 500, d = 10."""
     rng = np.random.default_rng(0)
-    true = 2 * rng.standard_normal((4, 10))[np.repeat(np.arange(4), 500)]
-    graph = sbm([500] * 4, 0.035, 0.0017, seed=0)
+    true = 2 * rng.standard_normal((4, 10))[np.repeat(np.arange(4), block)]
+    graph = sbm([block] * 4, 0.035, 0.0017, seed=0)
     return _problem(graph, true, 6, 0.8, 0.2, lam, rng, penalty=penalty)
 
 
-def d():
+def d(rows=141, columns=142):
     """Grid 141 x 142 with 8 neighbours, d = 10, 16 squares."""
     rng = np.random.default_rng(0)
-    true = 2 * rng.standard_normal((16, 10))[_squares(141, 142, 4)]
-    return _problem(grid(141, 142, neighbors=8), true, 6, 0.8, 0.2, 0.2, rng)
+    true = 2 * rng.standard_normal((16, 10))[_squares(rows, columns, 4)]
+    return _problem(grid(rows, columns, neighbors=8), true, 6, 0.8, 0.2, 0.2, rng)
 
 
 def e(side=1000, penalty="l2"):
@@ -87,6 +88,34 @@ def clustering(n=10_000):
     """Convex clustering of n points in the plane over their 5 nearest neighbours."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((n, 2)) * 0.4 + 3 * rng.standard_normal((10, 2))[np.arange(n) % 10]
-    rows = np.tile(np.eye(2) * np.sqrt(2.0), (n, 1))  # (1/2) sum_j 2 (w_j - a_j)^2
-    data = LocalData(rows, (points * np.sqrt(2.0)).ravel(), np.arange(0, 2 * n + 1, 2))
-    return Problem(knn(points, 5), data, lam=0.2)
+    return Problem(knn(points, 5), _anchors(points, 1.0), lam=0.2)
+
+
+def tv1(side=1000):
+    """TV denoising of a side x side image, 4 neighbours, d = 1, L_i(w) = 1/2 (w - a_i)^2."""
+    return Problem(grid(side, side), _anchors(image(side, 1), 0.5), lam=0.3)
+
+
+def tv3(side=1000):
+    """The same with d = 3 and the l2 norm of differences."""
+    return Problem(grid(side, side), _anchors(image(side, 3), 0.5), lam=0.4)
+
+
+def image(side: int, d: int):
+    """64 squares with 20 discs over them, each of one colour, and noise: (side * side, d)."""
+    rng = np.random.default_rng(0)
+    true = rng.standard_normal((64, d))[_squares(side, side, 8)].reshape(side, side, d)
+    down, right = np.mgrid[:side, :side] / side
+    for x, y, size in rng.random((20, 3)):
+        inside = (down - x) ** 2 + (right - y) ** 2 < (0.03 + 0.1 * size) ** 2
+        true[inside] = rng.standard_normal(d)
+    return (true + 0.2 * rng.standard_normal(true.shape)).reshape(side * side, d)
+
+
+def _anchors(points, factor: float) -> LocalData:
+    """Data whose squared loss is factor * ||w - a_i||^2: d rows per node, a mean over them."""
+    n, d = points.shape
+    root = np.sqrt(factor * d)
+    return LocalData(
+        np.tile(np.eye(d) * root, (n, 1)), (points * root).ravel(), np.arange(0, d * n + 1, d)
+    )

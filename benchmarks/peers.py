@@ -1,14 +1,38 @@
-"""What nefele is compared with: general cone solvers, and the algorithm node by node."""
+"""What nefele is compared with in its own environment: cone solvers, and loops over the nodes."""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import numpy as np
 
+NAMES = {"CLARABEL": "CVXPY + Clarabel", "SCS": "CVXPY + SCS"}
 
-def cone(problem, solver: str, **options):
-    """CVXPY on the problem written with sparse matrices; returns w and the solver's seconds."""
+
+def cone(problem, solver: str, eps: float, limit: float):
+    """CVXPY on the problem written with sparse matrices: seconds, and w or None.
+
+    `eps` is the solver's tolerance, `limit` its time limit in seconds. The seconds are those of
+    CVXPY's `solve`: translation and solver.
+    """
+    import cvxpy as cp
+
+    w, model = _written(problem)
+    options = {
+        "CLARABEL": dict(tol_gap_abs=eps, tol_gap_rel=eps, tol_feas=eps, time_limit=limit),
+        "SCS": dict(eps_abs=eps, eps_rel=eps, time_limit_secs=limit, max_iters=10**7),
+    }[solver]
+    started = time.process_time()
+    with suppress(cp.SolverError):
+        model.solve(solver=solver, **options)
+    seconds = time.process_time() - started
+    shape = (problem.graph.n_nodes, problem.d)
+    return seconds, None if w.value is None else w.value.reshape(shape)
+
+
+def _written(problem):
+    """The problem in CVXPY: squared or logistic loss, l2 penalty."""
     import cvxpy as cp
     from scipy import sparse
 
@@ -16,16 +40,16 @@ def cone(problem, solver: str, **options):
     n, m = graph.n_nodes, data.n_rows
     w = cp.Variable(n * d)
     columns = (data.row_node[:, None] * d + np.arange(d)).ravel()
-    ptr = np.arange(0, m * d + 1, d)
-    root = np.sqrt(data.row_weight)
-    A = sparse.csr_array(((data.X * root[:, None]).ravel(), columns, ptr), shape=(m, n * d))
+    shape = (m, n * d)
+    X = sparse.csr_array((data.X.ravel(), columns, np.arange(0, m * d + 1, d)), shape=shape)
+    if type(problem.loss.loss).__name__ == "Logistic":
+        fit = data.row_weight @ cp.logistic(cp.multiply(-data.y, X @ w))
+    else:
+        root = np.sqrt(data.row_weight)
+        fit = cp.sum_squares(sparse.diags_array(root) @ X @ w - root * data.y)
     D = sparse.kron(graph.incidence_t.T, sparse.eye_array(d)).tocsr()
     V = cp.reshape(D @ w, (graph.n_edges, d), order="C")
-    rises = problem.scale @ cp.norm(V, 2, axis=1)
-    model = cp.Problem(cp.Minimize(cp.sum_squares(A @ w - root * data.y) + rises))
-    started = time.perf_counter()
-    model.solve(solver=solver, **options)
-    return w.value.reshape(n, d), time.perf_counter() - started
+    return w, cp.Problem(cp.Minimize(fit + problem.scale @ cp.norm(V, 2, axis=1)))
 
 
 class NodeByNode:
@@ -49,6 +73,11 @@ class NodeByNode:
             inverse = np.linalg.inv(np.eye(d) + 2 * t * X.T @ X / m)
             self.local.append((inverse, 2 * t * X.T @ y / m))
 
+    @staticmethod
+    def gigabytes(problem) -> float:
+        """Size of the dense incidence matrix."""
+        return 8e-9 * problem.graph.n_nodes * problem.graph.n_edges
+
     def step(self) -> None:
         v = self.w - self.tau[:, None] * (self.D.T @ self.u)
         new = v.copy()
@@ -62,9 +91,38 @@ class NodeByNode:
                 u[e] *= self.scale[e] / norm
         self.w, self.u = new, u
 
-    def seconds_per_step(self, steps: int = 5) -> float:
-        self.step()
-        started = time.perf_counter()
-        for _ in range(steps):
-            self.step()
-        return (time.perf_counter() - started) / steps
+    def until(self, error, goal: float, limit: float, every: int = 10):
+        """Seconds, steps and error when the error is at most the goal, or after the limit.
+
+        The error is looked at every few steps with the clock stopped.
+        """
+        seconds, steps = 0.0, 0
+        while True:
+            started = time.process_time()
+            for _ in range(every):
+                self.step()
+            seconds += time.process_time() - started
+            steps += every
+            now = error(self.w)
+            if now <= goal or seconds > limit:
+                return seconds, steps, now
+
+
+def lbfgs_prox(data, v, step, gtol: float):
+    """The prox of the logistic loss, node by node with SciPy's L-BFGS-B."""
+    from scipy.optimize import minimize
+
+    out = np.empty_like(v)
+    for i in range(len(v)):
+        rows = slice(data.ptr[i], data.ptr[i + 1])
+        signed, centre, pull = data.y[rows, None] * data.X[rows], v[i], 1 / step[i]
+
+        def excess(z, signed=signed, centre=centre, pull=pull):
+            margin, away = signed @ z, z - centre
+            value = np.logaddexp(0, -margin).mean() + 0.5 * pull * (away @ away)
+            slope = -(signed.T @ (1 / (1 + np.exp(margin)))) / len(margin) + pull * away
+            return value, slope
+
+        options = {"gtol": gtol, "ftol": 0.0}
+        out[i] = minimize(excess, centre, jac=True, method="L-BFGS-B", options=options).x
+    return out
