@@ -96,23 +96,20 @@ def _points(problem):
 
 def agree(report, side=30) -> None:
     """All minimise the same function: the errors of all at tight settings on a small image."""
-    for name, make in (("tv1", instances.tv1), ("tv3", instances.tv3)):
+    tight = dict(cp_it_max=50, cp_dif_tol=1e-7)
+    for name, make, settings in (
+        ("tv1", instances.tv1, {"prox_tv": dict(max_iters=1000), "cut_pursuit": tight}),
+        ("tv3", instances.tv3, {"cut_pursuit": dict(K=8, **tight)}),
+    ):
         exact = Reference(lambda make=make: make(side), tol=1e-8)
+        found = [f"nefele {exact.gap:.1e} (certified)"]
         with tempfile.TemporaryDirectory() as folder:
-            found = []
-            for peer, options in (
-                ("prox_tv", dict(max_iters=1000)),
-                ("cut_pursuit", dict(cp_it_max=50, cp_dif_tol=1e-7)),
-            ):
+            for peer, options in settings.items():
                 run = Peer(peer, exact.problem, Path(folder), 60.0)
-                if run.installed and not (peer == "prox_tv" and exact.problem.d > 1):
-                    w = run(options)[1]
-                    found.append(f"{peer} {np.inf if w is None else exact.error(w):.1e}")
-        if found:
-            report.note(
-                f"{name} with {side} x {side} pixels, error at tight settings: nefele "
-                f"{exact.gap:.1e} (certified), {', '.join(found)}."
-            )
+                w = run(options)[1] if run.installed else None
+                if w is not None:
+                    found.append(f"{LABELS[peer]} {exact.error(w):.1e}")
+        report.note(f"{name} with {side} x {side} pixels at tight settings: {', '.join(found)}.")
 
 
 def denoising(report, side=1000, limit=300.0, methods=None) -> None:

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
 from nefele.graph import Graph
-from nefele.laplacian import COMPILED, conjugate_gradients, ends, laplacian
+from nefele.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
 from nefele.losses.base import DualPoint
 from nefele.penalties import L1Norm, L2Norm, Penalty
 
@@ -44,7 +44,7 @@ class LossAndFlow:
     def __init__(self, problem: Problem, w: Array) -> None:
         self.problem, self.direct = problem, False
         self.unit, self.least = _typical(w), _LEAST
-        self._metric: Array | None = None
+        self._last: BlockLaplacian | None = None
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
@@ -59,9 +59,9 @@ class LossAndFlow:
         most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
         give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
         system = laplacian(graph, give, metric, penalty)
-        if self._metric is metric:  # a squared loss: packed once
+        if self._last is not None and self._last.metric is metric:  # a squared loss: packed once
             system.share(self._last)
-        self._metric, self._last = metric, system
+        self._last = system
         x, solved = conjugate_gradients(system, right, rtol, start)
         if not solved and right.size <= _DENSE:
             x = _dense_solve(system, right)
