@@ -83,3 +83,17 @@ def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
                 z += X[r, k] * w[i, k]
             total += weight[r] * z * z
         out[i] = total
+
+
+@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+def squared_conjugates(X, y, ptr, weight, p, theta, out):  # type: ignore[no-untyped-def]
+    """out_i = sum_r c_r t_r (t_r / 4 + y_r) over rows, with t_r = 2 theta_i (x_r^T p_i - y_r)."""
+    for i in range(len(p)):
+        total = 0.0
+        for r in range(ptr[i], ptr[i + 1]):
+            z = -y[r]
+            for k in range(p.shape[1]):
+                z += X[r, k] * p[i, k]
+            t = 2.0 * theta[i] * z
+            total += weight[r] * t * (0.25 * t + y[r])
+        out[i] = total

@@ -205,5 +205,9 @@ class SquaredDual(DualPoint):
         return np.zeros(self.loss.n_nodes)
 
     def conjugate(self, theta: Array) -> Array:
-        """By the row duals theta_i a_r, a_r = f'(x_r^T p_i)."""
-        return RowDual(self.loss, self.point, self.flow()).conjugate(theta)
+        """By the row duals a_r = 2 (x_r^T p_i - y_r): f*(theta a) = theta a (theta a / 4 + y)."""
+        from nefele._kernels.certificate import squared_conjugates
+
+        loss, data, out = self.loss, self.loss.data, np.empty(self.loss.n_nodes)
+        squared_conjugates(data.X, data.y, data.ptr, data.row_weight, self.point, theta, out)
+        return out + theta**2 * loss.l2 * np.einsum("ij,ij->i", self.point, self.point)

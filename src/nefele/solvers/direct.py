@@ -31,9 +31,14 @@ class SmallGraph:
         self.ends = abs(graph.incidence_t)
 
     @staticmethod
+    def entries(graph: Graph, d: int) -> int:
+        """Numbers in the matrix."""
+        return (graph.n_nodes + 2 * graph.n_edges) * d * d
+
+    @staticmethod
     def check(graph: Graph, d: int) -> None:
         """Raise when the matrix would be too large."""
-        unknowns, entries = graph.n_nodes * d, (graph.n_nodes + 2 * graph.n_edges) * d * d
+        unknowns, entries = graph.n_nodes * d, SmallGraph.entries(graph, d)
         if unknowns > _DENSE and entries > _MOST_ENTRIES:
             raise ValueError(
                 f"Newton needs a graph without cycles, n_nodes * d <= {_DENSE}, or "
