@@ -20,7 +20,7 @@ from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm, Penalty
+from nefele.penalties import L1Norm, L2Norm, Penalty, SquaredL2
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -36,6 +36,7 @@ _LEAST = 0.02  # least share of a ball that counts as room
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
 _UNROLLED = 8  # parameters up to which loops over them are unrolled
 _COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
+_COMPILED_PENALTIES = {**_COMPILED_NORMS, SquaredL2: 2}
 
 
 class LossAndFlow:
@@ -109,7 +110,7 @@ def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
 
 def variation(problem: Problem, w: Array) -> float:
     """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
-    kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
+    kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
     if kind is None or w.size < COMPILED:
         return float(problem.scale @ problem.penalty.value(graph.diff(w)))
     from nefele._kernels.certificate import variation

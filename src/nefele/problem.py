@@ -124,7 +124,8 @@ class Problem:
     @cached_property
     def objective_at_zero(self) -> float:
         """objective(0): the scale of the relative gap."""
-        return self.objective(np.zeros((self.graph.n_nodes, self.d)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(self.loss.value(np.zeros((self.graph.n_nodes, self.d))).sum())
 
     def objective(self, w: Any) -> float:
         """Value of (NFL 16) at w, shape (n_nodes, d)."""

@@ -59,7 +59,7 @@ def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
 def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
-    """sum_e lam A_e ||w_i - w_j|| with the l2 norm (kind 0) or the l1 norm (1)."""
+    """sum_e lam A_e phi(w_i - w_j), phi the l2 norm (kind 0), the l1 norm (1), ||.||^2 / 2 (2)."""
     d = len(dims) if len(dims) > 0 else w.shape[1]
     total = 0.0
     for i in range(len(ptr) - 1):
@@ -67,8 +67,10 @@ def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
             j, rise = tail[e], 0.0
             for r in range(d):
                 step = w[i, r] - w[j, r]
-                rise += step * step if kind == 0 else abs(step)
-            total += scale[e] * (np.sqrt(rise) if kind == 0 else rise)
+                rise += abs(step) if kind == 1 else step * step
+            if kind == 0:
+                rise = np.sqrt(rise)
+            total += scale[e] * (0.5 * rise if kind == 2 else rise)
     return total
 
 

@@ -52,7 +52,7 @@ class QuadraticCG(Solver):
         alone = graph.degree == 0
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
-        residual = loss.b - system(state.w)
+        residual = loss.b - system(state.w) if state.w.any() else loss.b.copy()
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         p, z = np.zeros_like(residual), np.zeros_like(residual)
         _, rz = system.advance(0.0, state.w, residual, p, z)
