@@ -233,3 +233,38 @@ def test_errors(params, match):
     graph, X, y = groups_problem()
     with pytest.raises(ValueError, match=match):
         GTVRegressorCV(graph, **{"node": "node", **params}).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_nodes_that_agree_exactly_still_get_a_grid(loss):
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(4), 6), rng.normal(size=(24, 2))
+    model = GTVRegressorCV(nefele.graphs.chain(4), n_alphas=4, cv=2, loss=loss)
+    model.fit(X, X @ [1.0, 2.0] + 3.0, node_ids=ids)
+    assert len(model.alphas_) == 4 and model.alpha_ > 1e-6
+    model.fit(X, np.zeros(24), node_ids=ids)
+    assert len(model.alphas_) == 4 and model.alpha_ > 0
+
+
+def test_own_data_only_is_not_possible_for_held_out_nodes():
+    graph, X, y = groups_problem()
+    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=GroupKFold(3)).fit(X, y)
+    assert np.isnan(model.baseline_scores_["own"]) and np.isfinite(model.gain_)
+    assert "own data only: not possible" in model.summary()
+    few = (X["node"] != "n00") | (X.index == 0)
+    model.set_params(cv=4).fit(X[few], y[few])
+    assert np.isfinite(model.baseline_scores_["own"])
+    assert "1 of 89 held-out rows, of nodes without training rows" in model.summary()
+
+
+def test_groups_go_to_the_splitter():
+    graph, X, y = groups_problem()
+    week = np.tile(np.arange(8), 12)
+    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=GroupKFold(4))
+    model.fit(X, y, groups=week)
+    plain = clone(model).set_params(cv=list(GroupKFold(4).split(X, y, week))).fit(X, y)
+    assert (
+        model.cv_results_["mean_test_score"] == plain.cv_results_["mean_test_score"]
+    ).all() and np.isfinite(model.baseline_scores_["own"])
+    with pytest.raises(ValueError, match="groups must come with a splitter"):
+        model.set_params(cv=3).fit(X, y, groups=week)

@@ -308,3 +308,33 @@ def test_local_ridge_of_the_loss():
     model = GTVRegressor(ROADS, alpha=0.0, loss=Squared(l2=0.5), **TIGHT).fit(X, y)
     result = core(X, y, 0.0, loss=Squared(l2=0.5))
     np.testing.assert_allclose(parameters(model), result.w, atol=1e-9)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_what_is_not_coupled_is_the_mean_at_nodes_without_rows(standardize):
+    """Of the nodes with rows of the component, or of the graph, in the units of X."""
+    X, y = towns()
+    X["tmin"] = 5.0 + 3.0 * X["tmin"]
+    graph = nefele.Graph([*TOWNS, "Ivalo"], np.arange(5), np.arange(1, 6))
+    model = GTVRegressor(
+        graph,
+        node="town",
+        alpha=0.3,
+        couple=["wind"],
+        couple_intercept=False,
+        standardize=standardize,
+        tol=1e-8,
+    )
+    with pytest.warns(nefele.DataWarning, match="'Ivalo': their coupled parameters are set to 0"):
+        model.fit(X, y)
+    assert np.allclose(model.coef_[5:, 0], model.coef_[:5, 0].mean())
+    assert np.allclose(model.intercept_[5:], model.intercept_[:5].mean())
+    assert model.coef_[5, 1] == pytest.approx(model.coef_[4, 1], abs=1e-3)
+
+
+def test_the_means_are_those_of_the_component():
+    X, y = towns(empty=("Pori", "Kemi"))
+    graph = nefele.Graph(TOWNS, [0, 1, 3, 4], [1, 2, 4, 5])
+    model = GTVRegressor(graph, node="town", alpha=0.3, couple_intercept=False).fit(X, y)
+    assert model.intercept_[2] == pytest.approx(model.intercept_[:2].mean())
+    assert model.intercept_[5] == pytest.approx(model.intercept_[3:5].mean())

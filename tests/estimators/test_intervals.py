@@ -114,3 +114,26 @@ def test_errors(model):
         bootstrap_intervals("model")
     with pytest.raises(ValueError, match="y must come with X"):
         bootstrap_intervals(model, np.zeros((2, 2)))
+
+
+def test_unseen_nodes_have_the_intervals_of_the_pooled_model():
+    X, y, ids = data(0)
+    model = GTVRegressor(GRAPH, alpha=0.05, unseen="pooled").fit(X, y, node_ids=ids)
+    found = bootstrap_intervals(model, n_boot=40)
+    low, high = found.predict(X[:4], node_ids=[99, 99, 99, 0])
+    middle = model.predict(X[:4], node_ids=[99, 99, 99, 0])
+    assert ((low < middle) & (middle < high)).all()
+    alone = bootstrap_intervals(GTVRegressor().fit(X, y), n_boot=40)
+    wide = np.subtract(*alone.predict(X[:3])[::-1])
+    assert np.allclose((high - low)[:3], wide, rtol=0.6)
+
+
+def test_random_state_is_an_int_a_generator_or_a_random_state(model):
+    first = bootstrap_intervals(model, n_boot=3, random_state=4)
+    for same in ({"seed": 4}, {"random_state": np.random.default_rng(4)}):
+        assert (bootstrap_intervals(model, n_boot=3, **same).coef_low == first.coef_low).all()
+    one, two = (
+        bootstrap_intervals(model, n_boot=3, random_state=np.random.RandomState(4))
+        for _ in range(2)
+    )
+    assert (one.coef_low == two.coef_low).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,16 @@ from nefele.estimators._nodes import (
     is_frame,
     mismatch_message,
     split_nodes,
+    text_column,
     unseen_message,
 )
+from nefele.estimators._solving import solve
 from nefele.estimators.builders import MomentsKNN, TrainingRows
 from nefele.graph import Graph
 from nefele.graphs import as_graph
 from nefele.losses import Loss
 from nefele.problem import Problem
-from nefele.result import Result, equal_groups
-from nefele.solvers import solve
+from nefele.result import DataWarning, Result, equal_groups
 
 
 class GTVBase(BaseEstimator):
@@ -149,9 +151,27 @@ class GTVBase(BaseEstimator):
     def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
         if y is None:
             validate_data(self, X, y, reset=reset)  # raises: a target is required
-        X = validate_data(
-            self, X, reset=reset, accept_sparse=True, dtype=np.float64, ensure_all_finite=False
-        )
+        bare = ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0
+        if bare and not self.fit_intercept and reset:
+            raise ValueError(
+                "X must have a feature beside the node ids when there is no intercept; got none. "
+                "Add a feature, or use fit_intercept=True for one mean per node."
+            )
+        try:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse=True,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_features=0 if bare else 1,
+            )
+        except ValueError:
+            text = None if sparse.issparse(X) else text_column(X)
+            if text is None:
+                raise
+            self._refuse_text(*text, ids)
         X = np.asarray(X.toarray() if sparse.issparse(X) else X)
         finite = np.isfinite(X)
         if not finite.all():
@@ -164,6 +184,15 @@ class GTVBase(BaseEstimator):
                 "or impute: make_pipeline(keep_node(SimpleImputer(), node), model)."
             )
         return X
+
+    def _refuse_text(self, column: Any, value: str, ids: Any) -> None:
+        advice = "Encode it as numbers, or drop it."
+        if ids is None:
+            advice = f"If it holds the node ids, pass node={_quoted(column)}; otherwise encode it."
+        raise ValueError(
+            f"The features of X must be numbers; got {value!r} in column {_quoted(column)}. "
+            f"{advice}"
+        )
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -222,9 +251,23 @@ class GTVBase(BaseEstimator):
         return Design(problem, shift, scale, coupled, outputs)
 
     def _solve(self, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
-        result = solve(
-            design.problem, self.solver, tol=self.tol, max_iter=self.max_iter, w0=w0, u0=u0
-        )
+        with warnings.catch_warnings():
+            if not design.coupled.all():  # said below: not all of their parameters are 0
+                warnings.filterwarnings("ignore", ".* not connected to any data", DataWarning)
+            result = solve(
+                design.problem, self.solver, tol=self.tol, max_iter=self.max_iter, w0=w0, u0=u0
+            )
+        lost = result.undetermined
+        if lost.any() and not design.coupled.all():
+            some = "coupled parameters are set to 0, the others"
+            some = some if design.coupled.any() else "models"
+            warnings.warn(
+                f"{int(lost.sum())} nodes are not connected to any data, such as "
+                f"{describe(design.problem.graph.ids[lost])}: their {some} are the mean over the "
+                "nodes with rows. Add edges or data, or drop them.",
+                DataWarning,
+                stacklevel=3,
+            )
         return self._store(rows, design, result)
 
     def _store(self, rows: Rows, design: Design, result: Result) -> Any:
@@ -260,7 +303,7 @@ class GTVBase(BaseEstimator):
         pooled = _design.pooled_data(data)
         problem = Problem(Graph([0], [], []), pooled, loss=self._core_loss(), lam=0.0)
         found = solve(problem, tol=self.tol)
-        coef, intercept = self._shaped(*design.to_units(found.w))
+        coef, intercept = self._shaped(*design.to_units(found.w, fill=False))
         self.pooled_coef_, self.pooled_intercept_ = coef[0], intercept[0]
 
     def _shaped(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
@@ -318,3 +361,7 @@ class GTVBase(BaseEstimator):
             return place, self.coef_, self.intercept_
         why = 'Use unseen="pooled", or "nearest" with coords, or add the nodes to the graph.'
         raise ValueError(unseen_message(self.nodes_, ids[lost], why))
+
+
+def _quoted(column: Any) -> str:
+    return f'"{column}"' if isinstance(column, str) else repr(column)

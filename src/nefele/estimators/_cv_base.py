@@ -26,6 +26,7 @@ from nefele.result import ConvergenceWarning, DataWarning, Result, equal_groups
 
 _DEPTH = 1e-4  # least alpha relative to the one where all is one model
 _SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
+_ROUNDING = 1e-10  # alpha, relative to the pull of the data, that is zero but for rounding
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
 _COPIED = (
     "nodes_",
@@ -70,7 +71,15 @@ class GTVBaseCV(BaseEstimator):
     def _default_scorer(self, model: Any) -> Scorer:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        node_ids: Any = None,
+        groups: Any = None,
+    ) -> Any:
         """Choose alpha by cross-validation, then fit with it to all rows.
 
         Parameters
@@ -81,6 +90,8 @@ class GTVBaseCV(BaseEstimator):
             Row weights >= 0, in the fits and in the scores.
         node_ids : array of shape (n_rows,), optional
             Node of each row, when X has no node column.
+        groups : array of shape (n_rows,), optional
+            For the splitter `cv`, such as `GroupKFold()`; default the node ids.
 
         Returns
         -------
@@ -88,7 +99,7 @@ class GTVBaseCV(BaseEstimator):
         """
         model = self._template()
         rows = model._take_rows(X, y, sample_weight, node_ids, reset=True)
-        splits = self._splits(X, y, sample_weight, node_ids, rows)
+        splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
         if self.scoring is None:
             scorer = self._default_scorer(model)
         else:
@@ -105,11 +116,16 @@ class GTVBaseCV(BaseEstimator):
         return self
 
     def _splits(
-        self, X: Any, y: Any, sample_weight: Any, node_ids: Any, rows: Rows
+        self, X: Any, y: Any, sample_weight: Any, node_ids: Any, groups: Any, rows: Rows
     ) -> list[tuple[Index, Index]]:
         """Training and held-out rows of each fold, counted without rows of weight zero."""
         count = len(rows.y)
         if self.cv is None or isinstance(self.cv, int | np.integer):
+            if groups is not None:
+                raise ValueError(
+                    f"groups must come with a splitter that uses them; got cv={self.cv!r}, which "
+                    "splits the rows inside each node. Use cv=GroupKFold(), or leave out groups."
+                )
             if count < 2:
                 raise ValueError(f"Cross-validation needs at least 2 rows; got n_samples={count}.")
             asked = 5 if self.cv is None else check_count(self.cv, "cv", low=2)
@@ -119,7 +135,7 @@ class GTVBaseCV(BaseEstimator):
                 random_state=0 if self._shuffle else None,
             )
             return list(splitter.split(rows.X, None, rows.node_ids))
-        ids = split_nodes(X, self.node, node_ids)[1]
+        ids = split_nodes(X, self.node, node_ids)[1] if groups is None else groups
         found = [
             (np.asarray(train), np.asarray(test))
             for train, test in check_cv(self.cv).split(X, y, ids)
@@ -143,8 +159,12 @@ class GTVBaseCV(BaseEstimator):
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             top = _top(design)
-        # nothing to couple: one candidate, under which nothing is coupled
-        return np.geomspace(top, _DEPTH * top, count) if top > 0 else np.zeros(1)
+        if not design.coupled.any() or not design.problem.graph.n_edges:
+            return np.zeros(1)  # nothing to couple: one candidate, under which nothing is coupled
+        least = _ROUNDING * _strength(design)
+        if not top > least:  # the nodes agree: any alpha gives the pooled model
+            top = least / _ROUNDING
+        return np.geomspace(top, _DEPTH * top, count)
 
     def _record(self, folds: list[Fold], tried: list[Fold]) -> None:
         left_out = sum(fold.n_left_out for fold in tried)
@@ -172,7 +192,11 @@ class GTVBaseCV(BaseEstimator):
         own = np.array([fold.own for fold in folds])
         pooled = np.array([fold.pooled for fold in folds])
         self.baseline_scores_ = {"own": float(own.mean()), "pooled": float(pooled.mean())}
-        rival = own if own.mean() >= pooled.mean() else pooled
+        self._n_judged = sum(fold.n_judged for fold in folds)
+        self._n_own = sum(fold.n_own for fold in folds)
+        if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
+            self.baseline_scores_["own"] = float("nan")
+        rival = own if self._n_own and own.mean() >= pooled.mean() else pooled
         gain = scores[:, chosen] - rival
         self.gain_ = float(gain.mean())
         self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
@@ -239,7 +263,7 @@ class GTVBaseCV(BaseEstimator):
         lines = [
             f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
             f"held-out rows, {results['n_clusters'][k]} clusters",
-            f"own data only: {self.baseline_scores_['own']:.4g}; "
+            f"own data only: {self._own_words()}; "
             f"one pooled model: {self.baseline_scores_['pooled']:.4g}",
             self._verdict(),
         ]
@@ -254,6 +278,14 @@ class GTVBaseCV(BaseEstimator):
                 "not know their node."
             )
         return "\n".join(lines)
+
+    def _own_words(self) -> str:
+        if not self._n_own:
+            return "not possible, the nodes of held-out rows have no training rows"
+        bare = self._n_judged - self._n_own
+        rest = f" ({bare} of {self._n_judged} held-out rows, of nodes without training rows, by "
+        words = f"{self.baseline_scores_['own']:.4g}"
+        return f"{words}{rest}the pooled model)" if bare else words
 
     def _verdict(self) -> str:
         scores = self.baseline_scores_
@@ -278,6 +310,14 @@ def _top(design: Design) -> float:
     problem = design.problem
     base = getattr(problem.penalty, "penalty", problem.penalty)
     return lam_max(Problem(problem.graph, problem.data, loss=problem.loss, penalty=base, lam=1.0))
+
+
+def _strength(design: Design) -> float:
+    """Pull of the data on an edge when all parameters are zero, 1 when there is none."""
+    problem = design.problem
+    pull = design.coupled_part(problem.loss.grad(np.zeros((problem.graph.n_nodes, problem.d))))
+    size = float(np.linalg.norm(pull, axis=1).max(initial=0.0) / problem.graph.weight.mean())
+    return size if np.isfinite(size) and size > 0 else 1.0
 
 
 def _coupled(design: Design, w: Array) -> Array:

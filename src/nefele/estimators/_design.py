@@ -76,13 +76,44 @@ class Design:
         """The coupled entries of w, shape (n_nodes, k)."""
         return w[:, np.tile(self.coupled, self.n_outputs)]
 
-    def to_units(self, w: Array) -> tuple[Array, Array]:
-        """Coefficients (n_nodes, n_outputs, d) and intercepts (n_nodes, n_outputs) for raw X."""
+    def to_units(self, w: Array, *, fill: bool = True) -> tuple[Array, Array]:
+        """Coefficients (n_nodes, n_outputs, d) and intercepts (n_nodes, n_outputs) for raw X.
+
+        Nothing determines what is not coupled at a node without rows: with `fill` it is the mean
+        over the nodes with rows of the component (of the graph, if these have none). Leave that
+        out where w is not one model per node of the problem's graph.
+        """
         blocks = w.reshape(len(w), self.n_outputs, len(self.coupled))
         d = len(self.shift)
         coef = blocks[:, :, :d] / self.scale
-        intercept = blocks[:, :, d] if self.fit_intercept else np.zeros(blocks.shape[:2])
-        return coef, intercept - coef @ self.shift
+        constant = blocks[:, :, d] if self.fit_intercept else np.zeros(blocks.shape[:2])
+        intercept = constant - coef @ self.shift
+        if not fill or self.coupled.all() or self.problem.data is None:
+            return coef, intercept
+        there = self.problem.data.counts > 0
+        if there.all() or not there.any():
+            return coef, intercept
+        bare = np.flatnonzero(~there)
+        coef[bare] = np.where(self.coupled[:d], coef[bare], self._means(coef, there)[bare])
+        if self.fit_intercept and not self.coupled[d]:
+            intercept[bare] = self._means(intercept, there)[bare]
+        else:
+            intercept[bare] = constant[bare] - coef[bare] @ self.shift
+        return coef, intercept
+
+    def _means(self, values: Array, there: Mask) -> Array:
+        """Mean over the nodes with rows of each node's component, or of the graph if it has none.
+
+        Shape of values, (n_nodes, ...).
+        """
+        parts = self.problem.graph.components
+        count = np.bincount(parts, there)
+        total = np.zeros((len(count), *values.shape[1:]))
+        np.add.at(total, parts[there], values[there])
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        mean = total / np.maximum(count, 1.0).reshape(shape)
+        mean[count == 0] = values[there].mean(axis=0)
+        return np.asarray(mean[parts])
 
     def from_units(self, coef: Array, intercept: Array) -> Array:
         """The parameters w of the problem, shape (n_nodes, n_outputs * columns)."""

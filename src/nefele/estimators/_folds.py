@@ -16,10 +16,10 @@ from nefele.critical import consensus
 from nefele.estimators import _design
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Design, Rows
+from nefele.estimators._solving import solve
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Result
-from nefele.solvers import solve
 
 Index = NDArray[np.int64]
 Scorer = Callable[..., float]
@@ -38,6 +38,8 @@ class Fold:
         Held-out rows of nodes that the fold's graph does not know.
     n_missed : int
         Solves that did not reach the tolerance.
+    n_judged, n_own : int
+        Held-out rows that were judged, and those of them whose node has training rows.
     """
 
     scores: Array
@@ -45,6 +47,8 @@ class Fold:
     pooled: float
     n_left_out: int
     n_missed: int
+    n_judged: int
+    n_own: int
 
 
 def take(rows: Rows, index: Index) -> Rows:
@@ -91,7 +95,7 @@ def run_fold(
         held = take(held, np.flatnonzero(known))
     if not len(held.y):
         empty = np.full(len(alphas), np.nan)
-        return Fold(empty, np.nan, np.nan, left_out, 0)
+        return Fold(empty, np.nan, np.nan, left_out, 0, 0, 0)
     pooled = score(model, held, scorer)
     scores, missed = np.empty(len(alphas)), 0
     for k, result in enumerate(follow(model, design, alphas)):
@@ -100,15 +104,17 @@ def run_fold(
         scores[k] = score(model, held, scorer)
     (own,) = follow(model, design, np.zeros(1))
     bare = ~design.problem.loss.labelled[:, None]
-    set_model(model, design, np.where(bare, w_pooled, own.w))
-    return Fold(scores, score(model, held, scorer), pooled, left_out, missed)
+    set_model(model, design, np.where(bare, w_pooled, own.w), fill=False)
+    place = graph.positions(held.node_ids)
+    n_own = int(((place >= 0) & ~bare[place, 0]).sum())
+    return Fold(scores, score(model, held, scorer), pooled, left_out, missed, len(held.y), n_own)
 
 
-def set_model(model: GTVBase, design: Design, w: Array) -> None:
+def set_model(model: GTVBase, design: Design, w: Array, *, fill: bool = True) -> None:
     """Give the model the parameters w, without all that a full fit stores."""
     model.graph_ = design.problem.graph
     model.nodes_ = np.array(model.graph_.ids)
-    model.coef_, model.intercept_ = model._shaped(*design.to_units(w))
+    model.coef_, model.intercept_ = model._shaped(*design.to_units(w, fill=fill))
 
 
 def score(model: GTVBase, held: Rows, scorer: Scorer) -> float:

@@ -54,7 +54,35 @@ def split_nodes(X: Any, node: Any, node_ids: Any = None) -> tuple[Any, Ids | Non
     if node is None:
         return X, None
     rest, column = take_column(X, node)
-    return rest, as_ids(column, f"node id (column {node!r})")
+    ids = as_ids(column, f"node id (column {node!r})")
+    alone = len(X.columns) == 1 if is_frame(X) else rest.shape[1] == 0
+    if alone:  # some tables without columns forget how many rows they have
+        rest = np.empty((len(ids), 0))
+    return rest, ids
+
+
+def text_column(X: Any) -> tuple[Any, Any] | None:
+    """Name or position of the first column of X that holds text which is no number, and the text.
+
+    None when there is no such column.
+    """
+    names = list(X.columns) if is_frame(X) else None
+    values = np.asarray(X.to_numpy() if is_frame(X) else X)
+    if values.ndim != 2 or values.dtype.kind not in "OUT":
+        return None
+    for place in range(values.shape[1]):
+        for value in values[:, place].tolist():
+            if isinstance(value, str) and not _is_number(value):
+                return (place if names is None else names[place]), value
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def take_column(X: Any, node: Any) -> tuple[Any, Any]:
@@ -81,10 +109,13 @@ def _from_frame(X: Any, node: Any) -> tuple[Any, Any]:
         node = names[_position(int(node), len(names))]
     if node not in names:
         check_name(str(node), [str(name) for name in names], "node column")
-    rest = [name for name in names if name != node]
-    if names.count(node) > 1:
-        raise ValueError(f"X must have one column {node!r}; it has several of that name.")
-    return X[rest], X[node]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"The columns of X must have distinct names; got {twice[0]!r} "
+            f"{names.count(twice[0])} times. Rename or drop the others."
+        )
+    return X[[name for name in names if name != node]], X[node]
 
 
 def _from_array(X: Any, node: Any) -> tuple[Any, Any]:

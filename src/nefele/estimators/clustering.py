@@ -13,11 +13,11 @@ from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array, check_count, check_number
 from nefele.critical import lam_max
+from nefele.estimators._solving import whole_path
 from nefele.estimators.clearest import clearest
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph
 from nefele.graphs import as_graph
-from nefele.lam_path import path
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
@@ -217,18 +217,18 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
 
     def _follow(self, problem: Problem, middle: Array, alphas: Any = None) -> ClusterPath:
         if alphas is not None:
-            found = path(problem, alphas, tol=self.tol)
+            found = whole_path(problem, alphas, tol=self.tol)
             ended = found.converged
         else:
             top = lam_max(problem)
             if not top > 0:  # all points coincide, or none are joined
                 return self._follow(problem, middle, [1.0])
             unit = float(np.ptp(problem.loss.minimise(), axis=0).max())
-            found = path(
+            found = whole_path(
                 problem,
                 np.geomspace(top, _DEPTH * top, self.n_alphas),
                 tol=self.tol,
-                callback=lambda result: _few_fused(result, unit),
+                enough=lambda result: _few_fused(result, unit),
             )
             ended = bool((found.gaps <= self.tol).all())
         return ClusterPath(found.lams, found.clusters, found.w + middle, found.gaps, ended)

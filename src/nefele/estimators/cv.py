@@ -31,13 +31,14 @@ coords, unseen, solver, tol, max_iter
         See `GTVRegressor`. A graph builder learns a graph in each fold, from its training rows.
     alphas : array of shape (n_alphas,), optional
         Candidates. Default: `n_alphas` values, geometric, from the least alpha with one model per
-        component (`nefele.lam_max`) down to a ten-thousandth of it.
+        component (`nefele.lam_max`) down to a ten-thousandth of it. When all nodes agree exactly
+        and that is 0, from the largest gradient of a node's loss at zero instead.
     n_alphas : int
         Number of candidates when none are given.
     cv : int, splitter or iterable of (train, test), optional
         Default `WithinNodeKFold(5)`: each fold holds out a fifth of the rows of each node, in row
-        order. A number k means `WithinNodeKFold(k)`. Other splitters get the node ids as `groups`;
-        `GroupKFold()` holds out whole nodes.
+        order. A number k means `WithinNodeKFold(k)`. Other splitters get the `groups` of `fit`, by
+        default the node ids: `GroupKFold()` holds out whole nodes.
     scoring : str or callable, optional
         A scorer of scikit-learn, greater is better; default minus the mean squared error.
     one_se : bool
@@ -63,7 +64,8 @@ coords, unseen, solver, tol, max_iter
         std_test_score, rank_test_score, and n_clusters of the fit to all rows.
     baseline_scores_ : dict
         Mean scores at the same held-out rows: "own", each node from its own rows (from the pooled
-        model where it has none), and "pooled", one model for all rows.
+        model where it has none; NaN when no held-out row is of a node with training rows), and
+        "pooled", one model for all rows.
     coupling_helps_ : bool
         Whether alpha_ scores better than both baselines.
     gain_, gain_se_ : float

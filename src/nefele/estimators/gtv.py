@@ -66,9 +66,11 @@ class GTVRegressor(RegressorMixin, GTVBase):
     fit_intercept : bool
         Whether each model has an intercept.
     couple : list of str or int, optional
-        Features whose coefficients the graph couples; default all. The others stay personal.
+        Features whose coefficients the graph couples; default all. The others stay personal: a
+        node without rows gets their mean over the nodes with rows of its component (of the graph,
+        if the component has no rows), in the units of X.
     couple_intercept : bool
-        Whether the graph couples the intercepts.
+        Whether the graph couples the intercepts; otherwise they are personal in the same way.
     weighting : {"nodes", "rows"}
         "nodes": the mean loss of each node counts once. "rows": each row counts once, L_i is
         multiplied by m_i / mean(m), m_i being the node's number (or total weight) of rows; both

@@ -18,11 +18,11 @@ from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Design
 from nefele.estimators._folds import raw
 from nefele.estimators._nodes import split_nodes
+from nefele.estimators._solving import solve
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
-from nefele.solvers import solve
 
 _LEAST_SHAPE = 0.5  # below it single rows get nearly all the weight of a node
 _BATCH = 100_000  # parameters of all copies that are solved at once
@@ -41,6 +41,9 @@ class Intervals:
     coef_samples : array of shape (n_boot, *coef_.shape)
         Coefficients of each resampled fit.
     intercept_samples : array of shape (n_boot, *intercept_.shape)
+    pooled_samples : pair of arrays, or None
+        Coefficients and intercepts of the pooled model of each resample, first axis n_boot; only
+        with `unseen="pooled"`, for ids that the graph does not know.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Intervals:
     coef_samples: Array = field(repr=False)
     intercept_samples: Array = field(repr=False)
     model: Any = field(repr=False)
+    pooled_samples: tuple[Array, Array] | None = field(default=None, repr=False)
 
     def predict(self, X: Any, *, node_ids: Any = None) -> tuple[Array, Array]:
         """Lower and upper ends for the prediction of each row: of its mean, without its noise.
@@ -83,8 +87,10 @@ class Intervals:
             ids = np.repeat(self.model.nodes_[:1], len(X))
         one = copy.copy(self.model)
         found = []
-        for coef, intercept in zip(self.coef_samples, self.intercept_samples, strict=True):
-            one.coef_, one.intercept_ = coef, intercept
+        for k in range(len(self.coef_samples)):
+            one.coef_, one.intercept_ = self.coef_samples[k], self.intercept_samples[k]
+            if self.pooled_samples is not None:
+                one.pooled_coef_, one.pooled_intercept_ = (s[k] for s in self.pooled_samples)
             found.append(_response(self.model, raw(one, X, ids)))
         low, high = _ends(np.stack(found), self.level)
         return low, high
@@ -99,8 +105,9 @@ def bootstrap_intervals(
     node_ids: Any = None,
     n_boot: int = 100,
     level: float = 0.9,
-    seed: Any = 0,
+    random_state: Any = 0,
     n_jobs: int | None = None,
+    seed: Any = None,
 ) -> Intervals:
     """Intervals for the parameters of each node by the Bayesian bootstrap within nodes.
 
@@ -126,9 +133,12 @@ def bootstrap_intervals(
         Resampled fits.
     level : float
         Share of them inside each interval, between 0 and 1.
-    seed : int or numpy Generator
+    random_state : int, numpy Generator, RandomState or None
+        None: different draws each time.
     n_jobs : int, optional
         Batches to solve at the same time.
+    seed : int or numpy Generator, optional
+        Another name of `random_state`.
 
     Returns
     -------
@@ -156,12 +166,22 @@ def bootstrap_intervals(
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     design = _design_of(model, X, y, sample_weight, node_ids)
     start = design.from_units(*model._stacked())
-    samples = _resample(model, design, start, n_boot, np.random.default_rng(seed), n_jobs)
+    rng = _generator(random_state if seed is None else seed)
+    samples, common = _resample(model, design, start, n_boot, rng, n_jobs)
     fits = [model._shaped(*design.to_units(np.ascontiguousarray(w))) for w in samples]
     coef, intercept = np.stack([c for c, _ in fits]), np.stack([b for _, b in fits])
+    pooled = None
+    if common is not None:
+        pooled = model._shaped(*design.to_units(common, fill=False))
     return Intervals(
-        float(level), *_ends(coef, level), *_ends(intercept, level), coef, intercept, model
+        float(level), *_ends(coef, level), *_ends(intercept, level), coef, intercept, model, pooled
     )
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31 - 1)
+    return np.random.default_rng(random_state)
 
 
 def _design_of(model: Any, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Design:
@@ -184,8 +204,11 @@ def _resample(
     n_boot: int,
     rng: np.random.Generator,
     n_jobs: int | None,
-) -> Array:
-    """Parameters of each resampled fit, shape (n_boot, n_nodes, d)."""
+) -> tuple[Array, Array | None]:
+    """Parameters of each resampled fit, shape (n_boot, n_nodes, d), and of the pooled ones.
+
+    The latter have shape (n_boot, d); None when no prediction needs them.
+    """
     data = design.problem.data
     assert data is not None
     shape = _shape(data)
@@ -197,13 +220,14 @@ def _resample(
     flow = (
         model._flow if model._flow.shape == (design.problem.graph.n_edges, start.shape[1]) else None
     )
+    pool = model.unseen == "pooled"
     batches = Parallel(n_jobs=n_jobs)(
         delayed(_solve_batch)(
-            design.problem, model._core_loss(), weight, start, flow, float(model.tol)
+            design.problem, model._core_loss(), weight, start, flow, float(model.tol), pool
         )
         for weight in weights
     )
-    missed = sum(not converged for _, converged in batches)
+    missed = sum(not converged for _, _, converged in batches)
     if missed:
         warnings.warn(
             f"{missed} of {len(batches)} batches of resampled fits did not reach tol "
@@ -211,7 +235,8 @@ def _resample(
             ConvergenceWarning,
             stacklevel=3,
         )
-    return np.concatenate([w for w, _ in batches])
+    common = np.concatenate([w for _, w, _ in batches]) if pool else None
+    return np.concatenate([w for w, _, _ in batches]), common
 
 
 def _shape(data: LocalData) -> Array:
@@ -225,9 +250,18 @@ def _shape(data: LocalData) -> Array:
 
 
 def _solve_batch(
-    problem: Problem, loss: Loss, draws: Array, start: Array, flow: Array | None, tol: float
-) -> tuple[Array, bool]:
-    """Solve copies of the problem, side by side, each with its own row weights."""
+    problem: Problem,
+    loss: Loss,
+    draws: Array,
+    start: Array,
+    flow: Array | None,
+    tol: float,
+    pool: bool,
+) -> tuple[Array, Array, bool]:
+    """Solve copies of the problem, side by side, each with its own row weights.
+
+    With `pool` also one model for all rows of each copy, shape (n_copies, d), otherwise empty.
+    """
     graph, data, count = problem.graph, problem.data, len(draws)
     assert data is not None
     n = graph.n_nodes
@@ -257,7 +291,14 @@ def _solve_batch(
             w0=np.tile(start, (count, 1)),
             u0=None if flow is None or not whole.coupled else np.tile(flow, (count, 1)),
         )
-    return result.w.reshape(count, n, -1), result.converged
+        common, converged = np.empty((0, start.shape[1])), result.converged
+        if pool:
+            ends = data.n_rows * np.arange(count + 1)
+            merged = LocalData(rows.X, rows.y, ends, sample_weight=rows.row_weight)
+            alone = Graph(np.arange(count), [], [])
+            found = solve(Problem(alone, merged, loss=loss, lam=0.0), tol=tol)
+            common, converged = found.w, converged and found.converged
+    return result.w.reshape(count, n, -1), common, converged
 
 
 def _response(model: Any, z: Array) -> Array:

@@ -20,15 +20,14 @@ from sklearn.utils.validation import (
 from nefele._checks import Array, check_count, check_number
 from nefele._ids import as_ids, describe, unknown_ids_message
 from nefele.critical import lam_max
+from nefele.estimators._solving import solve, whole_path
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph, Index
 from nefele.graphs import as_graph
-from nefele.lam_path import path
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result
-from nefele.solvers import solve
 
 
 class GraphSignalSmoother(RegressorMixin, BaseEstimator):
@@ -201,7 +200,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
             count += int(judged.sum())
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # judged where there are values only
-                found = path(self._problem(target, part), alphas, tol=self.tol)
+                found = whole_path(self._problem(target, part), alphas, tol=self.tol)
             errors += (((found.w[:, out] - target[out]) ** 2) * judged).sum(axis=(1, 2))
         if not count:
             self.alpha_ = float(alphas[0])
