@@ -11,9 +11,9 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele._threads import one_blas_thread
-from nefele.certificate import Certificate
+from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
-from nefele.result import Record, Result, Status
+from nefele.result import Record, Result, Status, relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.best import Best
 from nefele.solvers.checkpoint import Checkpoint, Saved
@@ -24,6 +24,7 @@ Callback = Callable[[Record], Any]
 
 _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
+_NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
 
@@ -119,7 +120,7 @@ class _Loop:
         self.state = state = solver.init(problem, w0, u0)
         if self.saved is not None:
             solver.resume(problem, state, self.saved.facts["scalars"])
-        if warm and tol is not None:
+        if warm and tol is not None and self.near(w0, u0, tol):
             self.examine()
             if self.reached() is None and self.report() is True:
                 return Status.STOPPED
@@ -147,6 +148,14 @@ class _Loop:
             if self.report() is True:
                 return Status.STOPPED
         return Status.FINISHED if tol is None else Status.MAX_ITER
+
+    def near(self, w0: Array, u0: Array, tol: float) -> bool:
+        """Whether a given start may be good enough: to examine it costs as much as iterations."""
+        problem = self.problem
+        if not problem.loss.smooth:
+            return True
+        guess = relative_gap(problem, problem.objective(w0), estimate(problem, w0, u0))
+        return guess <= _NEAR * tol
 
     def reached(self) -> Status | None:
         """How the solve may end well now: by a proof or, without certificates, by a guess."""
