@@ -19,6 +19,7 @@ import cones_and_loops  # noqa: E402
 import denoising  # noqa: E402
 import instances  # noqa: E402
 import million  # noqa: E402
+import ridge_loop  # noqa: E402
 import sizes  # noqa: E402
 from report import Report  # noqa: E402
 
@@ -28,6 +29,7 @@ SECTIONS = {
     "instances": cones_and_loops.all_instances,
     "lam": cones_and_loops.along_lam,
     "logistic": cones_and_loops.logistic,
+    "estimators": ridge_loop.estimators,
     "denoising": denoising.denoising,
     "million": million.million,
     "growth": million.growth,

@@ -135,14 +135,14 @@ class PrimalDual(Solver):
             self._set_w(state, w)
         else:
             better = None
-        guessed = None
-        if problem.loss.smooth:
-            guessed = self._spare(problem, state, w, u, objective, tol)
         if better is not None and better.exact:
             firm = problem.certificate(w, better.u, firm=True, tol=tol)
             if relative_gap(problem, firm.objective, firm.gap_abs) <= tol:
                 return w, firm
-        found = problem.certificate(w, u, tol=tol) if guessed is None else guessed
+        smooth = problem.loss.smooth
+        found = self._spare(problem, state, w, u, objective, tol) if smooth else None
+        if found is None:
+            found = problem.certificate(w, u, tol=tol)
         if better is not None and better.exact:
             found = max(firm, found, key=lambda c: (c.lower, c.estimate))
         return w, found
