@@ -41,13 +41,19 @@ LOSSES = [
 ]
 
 
+def personal(problem):
+    """Nodes that may run away alone, where the penalty leaves directions free."""
+    free = isinstance(problem.penalty, Partial | Quadratic)
+    return problem.with_lam(0.0).unbounded() if free else np.zeros(problem.graph.n_nodes, bool)
+
+
 def attained(seed, loss, penalty, wide):
     """A random problem that has a minimiser: a cone solver cannot tell an infimum."""
     d = {Quadratic: 2, Partial: 3}.get(type(penalty))
     while True:
         parts = random_parts(seed, loss, d=d, wide=wide)
         problem = Problem(*parts[:2], loss=loss, penalty=penalty, lam=parts[2])
-        if not problem.unbounded().any():
+        if not (problem.unbounded() | personal(problem)).any():
             return problem, parts
         seed += 1000
 
