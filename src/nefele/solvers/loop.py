@@ -24,6 +24,7 @@ Callback = Callable[[Record], Any]
 
 _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
+_LARGE = 50_000  # numbers in u from which a guess comes first
 _NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
@@ -150,9 +151,9 @@ class _Loop:
         return Status.FINISHED if tol is None else Status.MAX_ITER
 
     def near(self, w0: Array, u0: Array, tol: float) -> bool:
-        """Whether a given start may be good enough: to examine it costs as much as iterations."""
+        """Whether a given start may be good enough: to examine a large one costs much."""
         problem = self.problem
-        if not problem.loss.smooth:
+        if not problem.loss.smooth or u0.size < _LARGE:
             return True
         guess = relative_gap(problem, problem.objective(w0), estimate(problem, w0, u0))
         return guess <= _NEAR * tol
@@ -217,9 +218,11 @@ class _Loop:
         """Certify the best point with the best flow, which may never have met."""
         best = self.best
         if best.w is not None and best.dual is not None and np.isfinite(best.objective):
+            before = best.gap
             best.add(best.w, self.problem.certificate(best.w, best.dual.u))
-            self.history.pop()
-            self.note()
+            if best.gap < before:
+                self.history.pop()
+                self.note()
         return self.reached()
 
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
