@@ -215,9 +215,12 @@ class _Loop:
         self.checkpoint.save(Saved(w, u, best_w, best_u, facts, self.history))
 
     def once_more(self) -> Status | None:
-        """Certify the best point with the best flow, which may never have met."""
+        """Where nothing is proven: the best point and the best flow may never have met."""
         best = self.best
-        if best.w is not None and best.dual is not None and np.isfinite(best.objective):
+        known = best.w is not None and best.dual is not None and np.isfinite(best.objective)
+        if known and best.gap >= 1:
+            assert best.w is not None
+            assert best.dual is not None
             before = best.gap
             best.add(best.w, self.problem.certificate(best.w, best.dual.u))
             if best.gap < before:
