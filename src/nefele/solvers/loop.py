@@ -214,20 +214,6 @@ class _Loop:
         best_w, best_u = w if best.w is None else best.w, u if best.dual is None else best.dual.u
         self.checkpoint.save(Saved(w, u, best_w, best_u, facts, self.history))
 
-    def once_more(self) -> Status | None:
-        """Where nothing is proven: the best point and the best flow may never have met."""
-        best = self.best
-        known = best.w is not None and best.dual is not None and np.isfinite(best.objective)
-        if known and best.gap >= 1:
-            assert best.w is not None
-            assert best.dual is not None
-            before = best.gap
-            best.add(best.w, self.problem.certificate(best.w, best.dual.u))
-            if best.gap < before:
-                self.history.pop()
-                self.note()
-        return self.reached()
-
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
         """Certify and report the last point, whatever ended the loop, and save it."""
         examined = bool(self.history) and self.history[-1].iteration == self.k
@@ -238,8 +224,6 @@ class _Loop:
             self.examine(exact=self.tol is None)
             if status is Status.MAX_ITER:
                 status = self.reached() or status
-        if self.proof and status in (Status.MAX_ITER, Status.STALLED) and self.tol is not None:
-            status = self.once_more() or status
         if not np.isfinite(self.best.objective):
             status = status if status is Status.INTERRUPTED else Status.FAILED
             self.best.add(*_unsolved(self.problem, w0, u0))
