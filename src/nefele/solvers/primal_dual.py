@@ -18,7 +18,7 @@ from nefele.solvers.quotient import reduced_solve
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
 _FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
-_GAMMA_LIMITS = (1e-4, 1e2)
+_GAMMA_LIMITS = (1e-3, 1e1)  # where the search turns round
 _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the local minimiser
 _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
@@ -207,7 +207,7 @@ class PrimalDual(Solver):
         extra = state.extra
         if self.printed or self.gamma is not None:
             return
-        gap = max(extra.get("guess", gap), np.finfo(float).tiny)
+        gap = max(extra.get("guess", 0.0), gap, np.finfo(float).tiny)
         before, extra["last"] = extra.get("last"), gap
         if before is None:
             extra.update(gamma=_LATER_GAMMA * extra["unit"], pace=0.0, turn=-1)
@@ -217,7 +217,9 @@ class PrimalDual(Solver):
                 extra["turn"] = -extra["turn"]
             extra["pace"] = pace
             low, high = (limit * extra["unit"] for limit in _GAMMA_LIMITS)
-            extra["gamma"] = float(np.clip(extra["gamma"] * _TURN ** extra["turn"], low, high))
+            if not low <= extra["gamma"] * _TURN ** extra["turn"] <= high:
+                extra["turn"] = -extra["turn"]
+            extra["gamma"] *= _TURN ** extra["turn"]
         self._set_steps(problem, state)
 
 
