@@ -146,11 +146,16 @@ class Problem:
             return certify(self, self.check_w(w), self.check_u(u), firm=firm, tol=tol)
 
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
-        """Nodes of components over which the loss has no minimiser, shape (n_nodes,).
+        """Nodes that run away for want of a minimiser, alone or with all of their component.
 
+        Shape (n_nodes,). A node alone may where the penalty leaves it directions of its own.
         A nearly optimal w saves time: components that are curved there need no closer look.
         """
-        return self.loss.unbounded(self.parts, w)[self.parts]
+        out = self.loss.unbounded(self.parts, w)[self.parts]
+        personal = self.penalty.personal(self.d)
+        if self.coupled and personal.shape[1]:
+            out |= self.loss.unbounded(np.arange(self.graph.n_nodes), w, personal)
+        return out
 
     def gap(self, w: Any, u: Any) -> float:
         """Certified upper bound on objective(w) - optimum."""

@@ -43,6 +43,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
     UNCERTIFIED = "uncertified"
+    UNBOUNDED = "unbounded"
     FAILED = "failed"
 
     @property
@@ -60,6 +61,8 @@ _ADVICE = {
     Status.STOPPED: "The callback asked to stop; pass w0=result.w to go on from here.",
     Status.UNCERTIFIED: "A guess of the gap is within the tolerance; solve again without "
     "certify=False, from w0=result.w and u0=result.u, for a proof.",
+    Status.UNBOUNDED: "The loss has no minimiser, its parameters grow without bound: give it a "
+    "regulariser, such as l2=1e-3.",
     Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
 }
 

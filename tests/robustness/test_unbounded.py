@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nefele import DataWarning, Graph, LocalData, Problem, solve
+from nefele import ConvergenceWarning, DataWarning, Graph, LocalData, Problem, solve
 from nefele.losses import Logistic, Multinomial, Poisson
-from nefele.penalties import Lp
+from nefele.penalties import L2Norm, Lp, Partial, Quadratic
 from tests.robustness.problems import PENALTIES, lonely, path
 
 CLASSES = ([[1.0, 0.5], [-1.0, 0.3], [2.0, -0.2]], [1.0, -1.0, 1.0])
@@ -91,3 +91,26 @@ def test_a_poisson_node_without_counts_is_held_by_its_neighbour():
     sets = LocalData.from_list([([[1.0], [1.0]], [0.0, 0.0]), ([[1.0]], [2.0])])
     result = solve(Problem(path(2), sets, loss="poisson", lam=0.1))
     assert result.converged and not result.unbounded.any()
+
+
+def test_a_class_that_no_row_has_ends_the_solve_early_and_says_why():
+    rng = np.random.default_rng(0)
+    rows = [(np.c_[rng.normal(size=(20, 2)), np.ones(20)], rng.integers(0, 2, 20)) for _ in "abcd"]
+    problem = Problem(
+        path(4), LocalData.from_list(rows), loss=Multinomial(n_classes=3), penalty="l2", lam=0.1
+    )
+    with pytest.warns(ConvergenceWarning, match=r"unbounded.*no minimiser.*l2=1e-3"):  # noqa: SIM117
+        with pytest.warns(DataWarning, match="no minimiser"):
+            result = solve(problem)
+    assert result.status == "unbounded" and not result.converged and result.unbounded.all()
+    assert result.n_iter <= 1000
+
+
+@pytest.mark.parametrize("penalty", [Partial(L2Norm(), [0]), Quadratic(np.diag([1.0, 0.0]))])
+def test_a_node_that_runs_away_in_a_personal_direction_is_named(penalty):
+    """One class at a node whose intercept is its own: only that node, not its neighbours."""
+    one = (MIXED[0], [1.0, 1.0, 1.0, 1.0])
+    rows = [(np.c_[np.array(x)[:, 0], np.ones(4)], y) for x, y in (MIXED, one, MIXED)]
+    problem = Problem(path(3), LocalData.from_list(rows), loss="logistic", penalty=penalty, lam=0.1)
+    result = solve_warned(problem, 1)
+    assert result.unbounded.tolist() == [False, True, False]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -214,16 +215,8 @@ class GTVBaseCV(BaseEstimator):
 
     def _mark_clusters(self, model: Any, design: Design, points: list[Result]) -> None:
         """Clusters along the path of all rows, and the alpha where they are clearest."""
-        (own,) = follow(model, design, np.zeros(1))
         labelled = design.problem.loss.labelled
-        parts = [_coupled(design, w) for w in (own.w, *(point.w for point in points))]
-        unit = float(np.ptp(parts[0][labelled], axis=0).max(initial=0.0))
-        found = []
-        for part in parts[1:]:
-            wide = float(np.ptp(part, axis=0).max(initial=0.0))
-            tol = _SAME * unit / wide if unit * wide > 0 else _SAME
-            found.append(equal_groups(design.problem.graph, part, tol))
-        table = np.stack(found)
+        table = cluster_table(model, design, points)
         self.cv_results_["n_clusters"] = table.max(axis=1) + 1
         on = self.alphas_ > 0
         stretch = clearest(self.alphas_[on], table[on], most=int(labelled.sum()))
@@ -298,6 +291,23 @@ class GTVBaseCV(BaseEstimator):
                 f"error ({self.gain_se_:.3g})."
             )
         return f"Coupling helps: {self.gain_:.3g} over {rival}."
+
+
+def cluster_table(model: Any, design: Design, points: list[Result]) -> NDArray[np.int64]:
+    """Cluster of each node at each point of a path, shape (n_alphas, n_nodes).
+
+    Equal is measured by the spread of the nodes' own fits, one scale along the whole path.
+    """
+    (own,) = follow(model, design, np.zeros(1))
+    labelled = design.problem.loss.labelled
+    parts = [_coupled(design, w) for w in (own.w, *(point.w for point in points))]
+    unit = float(np.ptp(parts[0][labelled], axis=0).max(initial=0.0))
+    found = []
+    for part in parts[1:]:
+        wide = float(np.ptp(part, axis=0).max(initial=0.0))
+        tol = _SAME * unit / wide if unit * wide > 0 else _SAME
+        found.append(equal_groups(design.problem.graph, part, tol))
+    return np.stack(found)
 
 
 def _top(design: Design) -> float:

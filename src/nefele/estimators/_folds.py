@@ -78,9 +78,18 @@ def follow(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:
 
 
 def run_fold(
-    template: GTVBase, rows: Rows, split: tuple[Index, Index], alphas: Array, scorer: Scorer
+    template: GTVBase,
+    rows: Rows,
+    split: tuple[Index, Index],
+    alphas: Array,
+    scorer: Scorer,
+    told: Callable[[Result], object] | None = None,
 ) -> Fold:
-    """Fit on the training rows of a split, for all alphas, and judge on the others."""
+    """Fit on the training rows of a split, for all alphas, and judge on the others.
+
+    `told` gets the solution for each alpha, so that progress can be shown. The scorer judges the
+    pooled model first, then the models along alpha, then those of the nodes' own rows.
+    """
     model = copy.copy(template)
     part, held = take(rows, split[0]), take(rows, split[1])
     graph = model._make_graph(part)
@@ -100,6 +109,8 @@ def run_fold(
     scores, missed = np.empty(len(alphas)), 0
     for k, result in enumerate(follow(model, design, alphas)):
         missed += not result.converged
+        if told is not None:
+            told(result)
         set_model(model, design, result.w)
         scores[k] = score(model, held, scorer)
     (own,) = follow(model, design, np.zeros(1))

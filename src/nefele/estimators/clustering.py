@@ -132,7 +132,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         scale: float | None = None,
         penalty: Any = "l2",
         n_alphas: int = 50,
-        tol: float = 1e-4,
+        tol: float = 1e-6,
     ) -> None:
         self.alpha = alpha
         self.n_clusters = n_clusters
@@ -247,8 +247,10 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
             below = int(np.argmax(count >= wanted)) if (count >= wanted).any() else len(count)
             if below == len(count):  # the path ends too early: go on downwards
                 found = self._follow(problem, middle, found.alphas[-1] * np.array([1.0, 0.1]))
-            elif count[below] == wanted or below == 0:
+            elif count[below] == wanted:
                 return found, below
+            elif below == 0:  # more clusters than wanted wherever the search may go
+                break
             else:
                 pair = found.alphas[below - 1 : below + 1]
                 found = self._follow(problem, middle, np.geomspace(pair[0], pair[1], 3))
@@ -256,11 +258,18 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         k = int(np.argmin(np.abs(whole.n_clusters - wanted)))
         warnings.warn(
             f"No alpha was found that gives {wanted} clusters; the nearest gives "
-            f"{whole.n_clusters[k]}. Several clusters merge at once: use another graph or penalty.",
+            f"{whole.n_clusters[k]}. {self._why_missed(problem, wanted)}",
             DataWarning,
             stacklevel=3,
         )
         return whole, k
+
+    @staticmethod
+    def _why_missed(problem: Problem, wanted: int) -> str:
+        parts = int(problem.graph.components.max()) + 1
+        if wanted < parts:
+            return f"The graph has {parts} components, which no alpha joins: add edges."
+        return "Several clusters merge at once: use another graph or penalty."
 
     def _graph(self, points: Array) -> Graph:
         if self.graph is not None:

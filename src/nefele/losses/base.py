@@ -109,20 +109,25 @@ class BoundLoss(ABC):
         """
         return np.zeros((0, self.d)), np.eye(self.d)[: self.d * int(self.labelled[nodes].any())]
 
-    def unbounded(self, groups: NDArray[np.int64], w: Array | None = None) -> NDArray[np.bool_]:
+    def unbounded(
+        self, groups: NDArray[np.int64], w: Array | None = None, basis: Array | None = None
+    ) -> NDArray[np.bool_]:
         """Groups of nodes whose summed loss, with equal parameters, has no minimiser.
 
         `groups` labels each node, shape (n_nodes,); returns shape (n_groups,). A linear programme
         (Albert and Anderson 1984, for the logistic loss) for each group, or, given a nearly
-        optimal w, for those whose curvature has nearly vanished there.
+        optimal w, for those whose curvature has nearly vanished there. With a `basis`, shape
+        (d, k), only directions in its range count.
         """
         out = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+        basis = np.eye(self.d) if basis is None else basis
         if len(self.escape_nodes(self.labelled)[0]):
-            for group in np.flatnonzero(self._flat(groups, w)):
-                out[group] = _runs_away(*self.escape_nodes(groups == group))
+            for group in np.flatnonzero(self._flat(groups, w, basis)):
+                free, pinned = self.escape_nodes(groups == group)
+                out[group] = _runs_away(free @ basis, pinned @ basis)
         return out
 
-    def _flat(self, groups: NDArray[np.int64], w: Array | None) -> NDArray[np.bool_]:
+    def _flat(self, groups: NDArray[np.int64], w: Array | None, basis: Array) -> NDArray[np.bool_]:
         """Groups with data whose least curvature at w is far below the one at zero."""
         known = np.zeros(int(groups.max()) + 1, dtype=bool)
         known[groups[self.labelled]] = True
@@ -134,7 +139,8 @@ class BoundLoss(ABC):
         for blocks in (now, then):
             total = np.zeros((len(known), self.d, self.d))
             np.add.at(total, groups, blocks)
-            least.append(np.linalg.eigvalsh(np.nan_to_num(total))[:, 0])
+            total = basis.T @ np.nan_to_num(total) @ basis
+            least.append(np.linalg.eigvalsh(total)[:, 0])
         return known & ~(least[0] > _FLAT * np.maximum(least[1], 0.0))
 
 

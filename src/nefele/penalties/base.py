@@ -52,6 +52,10 @@ class Penalty(ABC):
         """Whether the conjugate's domain is bounded, so that a flow may be outside it."""
         return self.is_norm or type(self).domain_ratio is not Penalty.domain_ratio
 
+    def personal(self, d: int) -> Array:
+        """A basis of the directions of d parameters that are not coupled, shape (d, k)."""
+        return np.zeros((d, 0))
+
     @abstractmethod
     def value(self, v: Array) -> Array:
         """phi(v_e) for each edge, shape (n_edges,)."""

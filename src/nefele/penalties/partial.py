@@ -62,6 +62,11 @@ class Partial(Penalty):
         """As the penalty of the coupled entries."""
         return self.penalty.twice
 
+    def personal(self, d: int) -> Array:
+        on = np.array(self.on)
+        within = self._embed(self.penalty.personal(len(on)).T, d).T
+        return np.hstack([within, np.delete(np.eye(d), on, axis=1)])
+
     def value(self, v: Array) -> Array:
         return self.penalty.value(self._of(v))
 

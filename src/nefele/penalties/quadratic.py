@@ -42,6 +42,9 @@ class Quadratic(Penalty):
         object.__setattr__(self, "_values", np.where(values > floor, values, 0.0))
         object.__setattr__(self, "_vectors", vectors)
 
+    def personal(self, d: int) -> Array:
+        return np.asarray(self._vectors[:, self._values == 0])
+
     def value(self, v: Array) -> Array:
         return 0.5 * ((v @ self._vectors) ** 2) @ self._values
 

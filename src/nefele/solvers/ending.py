@@ -35,7 +35,7 @@ def finish(
 
 
 def _warn(result: Result, tol: float | None, proof: bool) -> None:
-    if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED):
+    if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED, Status.UNBOUNDED):
         what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
         goal = "" if tol is None else f" > tol {tol:.1e}"
         warnings.warn(

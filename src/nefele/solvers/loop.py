@@ -26,6 +26,8 @@ _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
+_ESCAPE = 500  # iterations after which a slow solve asks whether there is a minimiser
+_LOOK_BACK = 4  # examined points over which progress is judged for that
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
 
@@ -95,6 +97,7 @@ class _Loop:
         self.k = self.stage = 0
         self.due = _stage_length(0)
         self.told: Record | None = None
+        self.bounded = False  # whether a minimiser is known to exist
         if saved is not None:
             self._take_up(saved)
 
@@ -143,6 +146,8 @@ class _Loop:
                 return status
             if _stalled(self.history, self.proof):
                 return Status.STALLED
+            if self.escapes():
+                return Status.UNBOUNDED
             solver.adapt(problem, state, self.best.progress if self.proof else self.best.guess)
             if self.checkpoint is not None and self.checkpoint.due():
                 self.save()
@@ -165,6 +170,14 @@ class _Loop:
         if self.best.gap <= self.tol:
             return Status.OPTIMAL
         return Status.UNCERTIFIED if not self.proof and self.best.guess <= self.tol else None
+
+    def escapes(self) -> bool:
+        """Whether the solve gets nowhere since there is no minimiser to go to; asked once."""
+        if self.k < _ESCAPE or self.bounded or not _slow(self.history, self.proof):
+            return False
+        assert self.best.w is not None
+        self.bounded = not self.problem.unbounded(self.best.w).any()
+        return not self.bounded
 
     def examine(self, exact: bool = False) -> None:
         """Certify the present point, or guess how good it is, and note it."""
@@ -276,3 +289,9 @@ def _stalled(history: list[Record], proof: bool) -> bool:
         return False
     now, before = (r.gap if proof else r.guess for r in (history[-1], history[-1 - _PATIENCE]))
     return bool(now > 0.9 * before and now < 1e-4)
+
+
+def _slow(history: list[Record], proof: bool) -> bool:
+    """Less than a third of the gap gone in the last stages."""
+    now, before = (r.gap if proof else r.guess for r in (history[-1], history[-_LOOK_BACK:][0]))
+    return bool(now > 0.67 * before)

@@ -49,6 +49,8 @@ _MOST_STEPS, _MOST_FAILURES = 80, 8
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST, _MOST_PARAMETERS = 200, 30  # unknowns and parameters per node for which "auto" takes it
+_LEAST = np.finfo(float).tiny ** 0.5  # lam A_e below which products in the cones underflow
+_FEWEST_CURVED = 20  # unknowns when losses are not quadratic
 
 _curved: WeakKeyDictionary[object, bool] = WeakKeyDictionary()  # losses asked for a Hessian
 
@@ -85,16 +87,18 @@ class Newton(Solver):
         """Whether steps are so cheap that few of them beat the primal-dual method's many.
 
         Over forests, and over small graphs when the losses are not quadratic: 2 to 10 times faster
-        there for logistic losses. Over a tiny graph both are fast, and this one has more to
-        compile.
+        there for logistic losses, also over tiny graphs. For quadratic losses over a tiny graph
+        both are fast.
         """
         graph, d = problem.graph, problem.d
-        small = not problem.loss.affine_grad and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
+        curved = not problem.loss.affine_grad
+        small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
         return bool(
-            graph.n_nodes * d >= _FEWEST
+            graph.n_nodes * d >= (_FEWEST_CURVED if curved else _FEWEST)
             and d <= _MOST_PARAMETERS
             and _numbers(problem) <= _MOST_NUMBERS
             and Cones.fit(problem)
+            and problem.scale.min(initial=1.0) >= _LEAST
             and (small or Forest.of(graph) is not None)
             and Newton.fits(problem)
         )
@@ -218,6 +222,8 @@ class Newton(Solver):
             return False
         if _at_end(state):
             return True
+        if "move" not in extra:  # no step has succeeded yet
+            return False
         total = extra["cones"].total
         if total > min(20 * tol * extra["size"], 0.5 * extra.get("asked", np.inf)):
             return False
