@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import skops.io
 from scipy import sparse
 from sklearn import set_config
 from sklearn.base import clone
@@ -131,15 +132,25 @@ def test_clone_keeps_the_graph_object():
     assert other.graph.k == 3 and other.get_params()["graph__k"] == 3
 
 
-@pytest.mark.parametrize("dump", [pickle.dumps, None], ids=["pickle", "joblib"])
-def test_pickling(dump, tmp_path):
+def by_joblib(model, path):
+    joblib.dump(model, path)
+    return joblib.load(path)
+
+
+def by_skops(model, path):
+    skops.io.dump(model, path)
+    kinds = skops.io.get_untrusted_types(file=path)
+    assert all(kind.startswith("nefele.") for kind in kinds)
+    return skops.io.load(path, trusted=kinds)
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda model, path: pickle.loads(pickle.dumps(model)), by_joblib, by_skops]
+)
+def test_pickling(copied, tmp_path):
     X, y = towns()
     model = GTVRegressor(nefele.as_graph(ROADS), node="town", alpha=0.3).fit(X, y)
-    if dump:
-        again = pickle.loads(dump(model))
-    else:
-        joblib.dump(model, tmp_path / "model")
-        again = joblib.load(tmp_path / "model")
+    again = copied(model, tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
 

@@ -129,9 +129,11 @@ class GTVBaseCV(BaseEstimator):
                 )
             if count < 2:
                 raise ValueError(f"Cross-validation needs at least 2 rows; got n_samples={count}.")
-            asked = 5 if self.cv is None else check_count(self.cv, "cv", low=2)
+            asked = min(5, count) if self.cv is None else check_count(self.cv, "cv", low=2)
+            if asked > count:
+                raise ValueError(f"cv must be at most the number of rows ({count}); got {asked}.")
             splitter = WithinNodeKFold(
-                min(asked, count),
+                asked,
                 shuffle=self._shuffle,
                 random_state=0 if self._shuffle else None,
             )
