@@ -36,6 +36,7 @@ __all__ = [
     "Squared",
     "Zero",
     "as_bound_loss",
+    "as_loss",
 ]
 
 _BY_NAME: dict[str, type[Loss]] = {
@@ -48,6 +49,21 @@ _BY_NAME: dict[str, type[Loss]] = {
     "squared": Squared,
     "zero": Zero,
 }
+
+
+def as_loss(loss: Any) -> Loss:
+    """The loss itself, or the one of this name.
+
+    Examples
+    --------
+    >>> as_loss("squared")
+    Squared(l2=0.0, l1=0.0)
+    """
+    if isinstance(loss, str):
+        return _BY_NAME[check_name(loss, _BY_NAME, "loss")]()
+    if isinstance(loss, Loss):
+        return loss
+    raise ValueError(f"loss must be one of {', '.join(_BY_NAME)}, or a Loss; got {loss!r}.")
 
 
 def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
@@ -69,7 +85,7 @@ def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
 
 def _bind(loss: Any, data: LocalData | None, n_nodes: int) -> BoundLoss:
     if isinstance(loss, str):
-        loss = _BY_NAME[check_name(loss, _BY_NAME, "loss")]()
+        loss = as_loss(loss)
     if isinstance(loss, type):
         raise ValueError(f"loss must be an object; got a class. Use {loss.__name__}().")
     if isinstance(loss, BoundLoss):
