@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nefele.solvers.primal_dual import PrimalDual
 
 _ITERATIONS = 100
+_UNREDUCED = 1000  # unknowns up to which Newton steps beat iterations without a reduction
 
 
 def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> Polished | None:
@@ -34,8 +35,8 @@ def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> P
     if not (quadratic and problem.coupled and problem.penalty.is_norm):
         return polish(problem, w, u)
     labels, k = _groups(problem, u)
-    if k > problem.graph.n_nodes / 2:
-        return polish(problem, w, u)
+    if k > problem.graph.n_nodes / 2:  # hardly reduced
+        return polish(problem, w, u) if k * problem.d <= _UNREDUCED else None
     small, flow = _quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
     found = _gather(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
     better = polish(small, found, flow)
