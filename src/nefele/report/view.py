@@ -1,0 +1,121 @@
+"""What a report shows, as plain arrays and words: the report reads nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An examined point of the final solve.
+
+    Examples
+    --------
+    >>> Step(iteration=10, objective=2.5, gap=1e-3, seconds=0.1).gap
+    0.001
+    """
+
+    iteration: int
+    objective: float
+    gap: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Everything a report shows. n nodes, E edges, K alphas from large to small, p parameters.
+
+    Attributes
+    ----------
+    title, task, target, metric : str
+        `task` is "regression" or "classification"; `metric` names the error, lower is better.
+    command, created, version : str
+        The command that repeats the run, the time in ISO form, the version of nefele.
+    facts : sequence of (str, str)
+        What was run, as label and value: data file, rows, hash, seed, penalty, graph, ...
+    verdict : str
+        One or two plain sentences: does coupling help, and by how much.
+    notes : sequence of str
+        Warnings a reader must see, such as "the graph was learnt from the data".
+    scores : sequence of (str, float)
+        Error on held-out rows by method: own data only, one model, nefele.
+    nodes : sequence of str
+        Node ids, shape (n,).
+    parameters : sequence of str
+        Names of the parameters, shape (p,): features, then "intercept" if there is one.
+    rows : int array of shape (n,)
+        Training rows of each node.
+    edges : int array of shape (E, 2)
+    weights : array of shape (E,)
+    positions : array of shape (n, 2), optional
+        Coordinates (x, y), or (longitude, latitude) when `geographic`.
+    geographic : bool
+    alphas : array of shape (K,)
+        Descending.
+    coef : array of shape (K, n, p)
+        Parameters along the path, fitted to all rows.
+    clusters : int array of shape (K, n)
+        Cluster of each node along the path.
+    gaps : array of shape (K,)
+        Certified relative gap of each point of the path.
+    cv_error, cv_se : arrays of shape (K,)
+        Cross-validated error and its standard error; NaN where it was not computed.
+    chosen, best, clearest : int
+        Places in `alphas` of the alpha used, of the best prediction and of the clearest clusters;
+        -1 where there is none.
+    own_error, pooled_error : arrays of shape (n,)
+        Error of each node on its held-out rows; NaN for a node without held-out rows.
+    node_error : array of shape (K, n)
+        The same for the coupled models along the path.
+    history : sequence of Step
+        The final solve.
+    tol : float
+        Tolerance of the final solve, relative gap.
+
+    Examples
+    --------
+    >>> from nefele.report.example import small_view
+    >>> small_view().coef.shape
+    (2, 2, 1)
+    """
+
+    title: str
+    task: str
+    target: str
+    metric: str
+    command: str
+    created: str
+    version: str
+    facts: Sequence[tuple[str, str]]
+    verdict: str
+    notes: Sequence[str]
+    scores: Sequence[tuple[str, float]]
+    nodes: Sequence[str]
+    parameters: Sequence[str]
+    rows: Ints
+    edges: Ints
+    weights: Array
+    alphas: Array
+    coef: Array
+    clusters: Ints
+    gaps: Array
+    cv_error: Array
+    cv_se: Array
+    chosen: int
+    best: int
+    clearest: int
+    own_error: Array
+    pooled_error: Array
+    node_error: Array
+    tol: float
+    history: Sequence[Step] = field(default_factory=tuple)
+    positions: Array | None = None
+    geographic: bool = False
