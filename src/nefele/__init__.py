@@ -18,7 +18,8 @@ from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Statu
 from nefele.solvers import solve
 
 if TYPE_CHECKING:
-    from nefele import estimators
+    from nefele import agnostic, baselines, estimators, flavours, report, runtime, theory
+    from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.estimators import (
         ConvexClustering,
         ForwardWithinNode,
@@ -40,6 +41,8 @@ __all__ = [
     "ConvergenceWarning",
     "ConvexClustering",
     "DataWarning",
+    "FedRelaxClassifier",
+    "FedRelaxRegressor",
     "ForwardWithinNode",
     "GTVClassifier",
     "GTVClassifierCV",
@@ -54,10 +57,13 @@ __all__ = [
     "Result",
     "Status",
     "WithinNodeKFold",
+    "agnostic",
     "as_graph",
+    "baselines",
     "bootstrap_intervals",
     "datasets",
     "estimators",
+    "flavours",
     "graphs",
     "keep_node",
     "lam_max",
@@ -65,31 +71,39 @@ __all__ = [
     "losses",
     "path",
     "penalties",
+    "report",
+    "runtime",
     "solve",
     "solvers",
+    "theory",
 ]
 
-# These need scikit-learn, which takes long to import: they are looked up at first use.
-_ESTIMATORS = (
-    "ConvexClustering",
-    "ForwardWithinNode",
-    "GTVClassifier",
-    "GTVClassifierCV",
-    "GTVRegressor",
-    "GTVRegressorCV",
-    "GraphSignalSmoother",
-    "WithinNodeKFold",
-    "bootstrap_intervals",
-    "keep_node",
-    "load",
-)
+# These take long to import, most of them for scikit-learn: they are looked up at first use.
+_PACKAGES = ("agnostic", "baselines", "estimators", "flavours", "report", "runtime", "theory")
+_LAZY = {
+    "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
+    "estimators": (
+        "ConvexClustering",
+        "ForwardWithinNode",
+        "GTVClassifier",
+        "GTVClassifierCV",
+        "GTVRegressor",
+        "GTVRegressorCV",
+        "GraphSignalSmoother",
+        "WithinNodeKFold",
+        "bootstrap_intervals",
+        "keep_node",
+        "load",
+    ),
+}
+_HOME = {name: package for package, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "estimators":
-        return import_module("nefele.estimators")
-    if name in _ESTIMATORS:
-        return getattr(import_module("nefele.estimators"), name)
+    if name in _PACKAGES:
+        return import_module(f"nefele.{name}")
+    if name in _HOME:
+        return getattr(import_module(f"nefele.{_HOME[name]}"), name)
     raise AttributeError(f"module 'nefele' has no attribute {name!r}")
 
 

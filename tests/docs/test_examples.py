@@ -41,6 +41,7 @@ def run(name):
 # What each prints: a line and the column of its number, the better one first.
 ESTIMATOR_EXAMPLES = {
     "cold_start": None,
+    "flavours": ("personalised    8 models, error", "centralised     1 models, error"),
     "graph_classification": None,
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
     "us_states": ("coupled ", "one pooled model"),

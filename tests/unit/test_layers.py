@@ -16,18 +16,9 @@ LAYERS = (
     ("losses", "penalties"),
     ("certificate", "correction", "laplacian", "problem", "result"),
     ("critical", "lam_path", "solvers"),
-    (
-        "agnostic",
-        "baselines",
-        "datasets",
-        "estimators",
-        "graph_learning",
-        "privacy",
-        "robust",
-        "runtime",
-        "theory",
-    ),
-    ("report", "cli"),
+    ("datasets", "estimators", "privacy", "robust", "runtime", "theory"),
+    ("agnostic", "baselines", "graph_learning"),
+    ("flavours", "report", "runs", "cli"),
 )
 LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
@@ -43,8 +34,8 @@ NEIGHBOURS = {
     "problem": {"certificate", "correction", "result"},
     "result": {"certificate", "problem"},
     "runtime": {"privacy", "robust"},
-    "report": {"cli"},
-    "cli": {"report"},
+    "runs": {"report"},
+    "cli": {"report", "runs"},
 }
 # Solvers see losses and penalties through Problem only; these pick special formulas by type.
 SPECIAL = {

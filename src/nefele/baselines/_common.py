@@ -37,6 +37,14 @@ class Fit:
         Whether the models stopped changing before the last round.
     clusters : int array of shape (n_nodes,), optional
         Group of each node, for methods that find groups; -1 for nodes without data.
+
+    Examples
+    --------
+    >>> from nefele.baselines import fedavg
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> fit = fedavg(data)
+    >>> fit.converged, fit.ledger.messages == 4 * fit.rounds
+    (True, True)
     """
 
     name: str

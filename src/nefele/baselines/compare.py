@@ -61,6 +61,12 @@ class Comparison:
     rows : list of Row
     errors : dict of str to array of shape (n_splits, n_nodes)
         Error of each node at its held-out rows; NaN for nodes without any.
+
+    Examples
+    --------
+    >>> found = Comparison("mean squared error", [Row("local", 2.0, 0.1, 3.0, 0, 0, 0.01)], {})
+    >>> found["local"].worst
+    3.0
     """
 
     metric: str
