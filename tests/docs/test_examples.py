@@ -43,6 +43,7 @@ ESTIMATOR_EXAMPLES = {
     "cold_start": None,
     "flavours": ("personalised    8 models, error", "centralised     1 models, error"),
     "graph_classification": None,
+    "mixed_models": ("coupled by predictions", "each building alone"),
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
     "us_states": ("coupled ", "one pooled model"),
     "weather_stations": ("coupled over the map", "each station alone"),

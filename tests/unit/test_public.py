@@ -72,6 +72,15 @@ EXPORTED = {
         "vertical",
     ],
     "nefele.report": ["Step", "View", "render", "write_report"],
+    "nefele.runtime": [
+        "Faults",
+        "Ledger",
+        "Message",
+        "MessageRun",
+        "RelaxRun",
+        "pass_messages",
+        "relax_messages",
+    ],
     "nefele.theory": [
         "CertifiedClusters",
         "CriticalLambda",

@@ -1,0 +1,256 @@
+"""What the FedRelax regressor and classifier share: checks, the fit, which model a row gets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
+
+from nefele._checks import Array, check_count, check_name, check_number, type_name
+from nefele._ids import describe
+from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
+from nefele.agnostic._models import constant, fresh, model_of
+from nefele.agnostic._rounds import Relaxation
+from nefele.agnostic._shared import shared_rows
+from nefele.agnostic._site import Site
+from nefele.estimators._base import GTVBase
+from nefele.estimators._design import Rows
+from nefele.estimators._nodes import (
+    column_of_array,
+    is_frame,
+    mismatch_message,
+    split_nodes,
+    unseen_message,
+)
+from nefele.graph import Graph
+from nefele.result import ConvergenceWarning, DataWarning
+from nefele.runtime.faults import Faults
+from nefele.runtime.links import grouped
+
+_SEEDS = 2**31 - 1
+_LARGE = 20_000  # rows of a fit from which its own threads may pay off
+
+
+class FedRelaxBase(GTVBase):
+    """Fit and choice of models; a subclass gives the target, the default model and `predict`."""
+
+    estimator: Any
+    X_shared: Any
+    n_shared: Any
+    rounds: Any
+    schedule: Any
+    discrepancy: Any
+    init: Any
+    random_state: Any
+    n_jobs: Any
+    faults: Any
+
+    # What the parent asks of linear models; not parameters here.
+    coords = None
+    fit_intercept = True
+    unseen = "raise"
+
+    _discrepancies: tuple[str, ...]
+
+    @property
+    def save(self) -> Any:
+        """Local models are arbitrary objects, which the plain file format cannot hold."""
+        raise AttributeError(f"{type(self).__name__} has no save; use joblib.dump or pickle.")
+
+    def _default(self) -> Any:
+        raise NotImplementedError
+
+    def _spread(self, rows: Rows) -> float:
+        """Unit of changes of predictions."""
+        raise NotImplementedError
+
+    def _classes_or_none(self) -> NDArray[Any] | None:
+        return None
+
+    def _labels(self, y: Array) -> NDArray[Any]:
+        """The target as the local models see it."""
+        return y
+
+    # -- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+        """Fit one model per node of the graph.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+            pandas, polars, NumPy or SciPy sparse; local models get float arrays.
+        y : array of shape (n_rows,)
+            Target.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        graph = self._make_graph(rows)
+        place = graph.positions(rows.node_ids)
+        if (place < 0).any():
+            lost = rows.node_ids[place < 0]
+            raise ValueError(mismatch_message(graph.ids, rows.node_ids, lost))
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
+        coupled = float(self.alpha) > 0 and graph.n_edges > 0
+        reached = self._reached(graph, place, coupled)
+        sites = dict(self._sites(rows, graph, place, reached, seed))
+        with _few_threads(rows, shared), Parallel(n_jobs=self.n_jobs) as pool:
+            run = Relaxation(
+                graph,
+                sites,
+                shared,
+                float(self.alpha),
+                self._discrepancy(rows),
+                self._spread(rows),
+                self._classes_or_none(),
+                pool,
+                self.faults,
+                self.schedule,
+                seed,
+            )
+            converged = self._iterate(run, coupled)
+        return self._keep(run, converged)
+
+    def _iterate(self, run: Relaxation, coupled: bool) -> bool:
+        if not coupled:
+            run.fit_local()
+            return True
+        run.start(self.init)
+        converged = run.run(int(self.rounds), self.tol)
+        if not converged:
+            last = run.history[-1].change
+            warnings.warn(
+                f"FedRelax stopped after {self.rounds} rounds: predictions still change by "
+                f"{last:.1e} (tol {self.tol:g}). Increase rounds or tol, or set tol=None to do "
+                "all rounds without a test; models such as trees may never settle.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return converged
+
+    def _reached(self, graph: Graph, place: NDArray[np.int64], coupled: bool) -> NDArray[Any]:
+        """Nodes that data reach, shape (n_nodes,)."""
+        parts = graph.components if coupled else np.arange(graph.n_nodes)
+        reached = np.isin(parts, parts[place])
+        if not reached.all():
+            what = "zero" if self._classes_or_none() is None else "all classes alike"
+            warnings.warn(
+                f"{int((~reached).sum())} nodes are not connected to any data, such as "
+                f"{describe(graph.ids[~reached])}: they predict {what}. Add edges or data, or "
+                "drop them.",
+                DataWarning,
+                stacklevel=3,
+            )
+        return reached
+
+    def _sites(
+        self,
+        rows: Rows,
+        graph: Graph,
+        place: NDArray[np.int64],
+        reached: NDArray[Any],
+        seed: int,
+    ) -> Iterator[tuple[int, Site]]:
+        classifier = self._classes_or_none() is not None
+        draws = np.random.default_rng([seed, 3]).integers(_SEEDS, size=graph.n_nodes)
+        even, labels = (rows.sample_weight == 1.0).all(), self._labels(rows.y)
+        groups = grouped(place, graph.n_nodes)
+        for i, (name, own) in enumerate(zip(graph.ids.tolist(), groups, strict=True)):
+            if not reached[i]:
+                continue
+            state = None if self.random_state is None else int(draws[i])
+            model = fresh(model_of(self.estimator, name, self._default()), name, classifier, state)
+            weight = None if even else rows.sample_weight[own]
+            yield i, Site(name, rows.X[own], labels[own], weight, model, int(draws[i]))
+
+    def _keep(self, run: Relaxation, converged: bool) -> Any:
+        """Set the fitted attributes."""
+        self.graph_ = run.graph
+        self.nodes_ = np.array(run.graph.ids)
+        idle = constant(self._classes_or_none(), run.X_shared)
+        self.estimators_ = {
+            name: run.state[i].model if i in run.state else idle
+            for i, name in enumerate(run.graph.ids.tolist())
+        }
+        self.X_shared_ = run.X_shared
+        self.n_rounds_ = len(run.history)
+        self.converged_ = converged
+        self.history_ = run.history  # type: ignore[assignment]
+        self.ledger_ = run.post.ledger
+        return self
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
+        check_name(self.schedule, ("jacobi", "gauss-seidel", "random"), "schedule")
+        check_name(self.init, ("local", "zero"), "init")
+        check_count(self.rounds, "rounds", low=1)
+        if self.tol is not None:
+            check_number(self.tol, "tol", low=0.0, advice="Use tol=None to do all rounds.")
+        as_discrepancy(self.discrepancy, self._discrepancies, 1.0)
+        if self.faults is not None and not isinstance(self.faults, Faults):
+            raise ValueError(
+                f"faults must be a nefele.runtime.Faults or None; got {type_name(self.faults)}."
+            )
+
+    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+        if reset and ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0:
+            raise ValueError(
+                "X must have a feature beside the node ids; got none. Add one, or use "
+                "GTVRegressor for one mean per node."
+            )
+        return super()._check_X(X, ids, reset=reset, y=y)
+
+    def _discrepancy(self, rows: Rows) -> Discrepancy:
+        return as_discrepancy(self.discrepancy, self._discrepancies, self._spread(rows))
+
+    # -- prediction ---------------------------------------------------------------------------
+
+    def _by_node(self, X: Any, node_ids: Any) -> Iterator[tuple[NDArray[np.int64], Any, Array]]:
+        """Rows, model and features of each node that occurs in X."""
+        check_is_fitted(self, "estimators_")
+        node = self.node
+        if isinstance(node, str) and node_ids is None and not is_frame(X):
+            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
+        X, ids = split_nodes(X, node, node_ids)
+        X = self._check_X(X, ids, reset=False)
+        if ids is None and len(self.nodes_) > 1:
+            raise ValueError(
+                f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
+                "node_ids=, or name the id column of X by node=."
+            )
+        place = np.zeros(len(X), np.int64) if ids is None else self.graph_.positions(ids)
+        if (place < 0).any():
+            why = "Add them to the graph: nodes without rows get a model from their neighbours."
+            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))  # type: ignore[index]
+        groups = grouped(place, len(self.nodes_))
+        for name, own in zip(self.nodes_.tolist(), groups, strict=True):
+            if own.size:
+                yield own, self.estimators_[name], X[own]
+
+
+def _few_threads(rows: Rows, shared: Array) -> AbstractContextManager[Any]:
+    """One OpenMP thread for small fits: on two busy cores boosting 12 rows took 1.8 s, then 19 ms.
+
+    The threads of the linear algebra library are left alone: they may change the last bits.
+    """
+    if len(rows.y) + len(shared) >= _LARGE:
+        return nullcontext()
+    return ThreadpoolController().limit(limits=1, user_api="openmp")

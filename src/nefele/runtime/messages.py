@@ -1,0 +1,189 @@
+"""What sites tell each other, and the books of it: who sent how much, what was lost or late."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import check_name
+
+CONTENTS = ("predictions", "probabilities", "parameters", "dual")
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """One array on its way from one site to another.
+
+    Attributes
+    ----------
+    sender, receiver : node id, or a pair of them for the site that holds an edge's flow
+    round : int
+        Round, or step of the sender, in which the content was made.
+    content : {"predictions", "probabilities", "parameters", "dual"}
+        What the array is. Nothing else leaves a site: no rows, no labels.
+    payload : array
+        A read-only copy.
+    edge : pair of node ids, optional
+        The edge it goes along; default: (sender, receiver).
+
+    Examples
+    --------
+    >>> message = Message("Oulu", "Kemi", 3, "predictions", np.zeros(50))
+    >>> message.floats, message.nbytes
+    (50, 400)
+    """
+
+    sender: Any
+    receiver: Any
+    round: int
+    content: str
+    payload: NDArray[Any]
+    edge: tuple[Any, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.content, CONTENTS, "content of messages")
+        payload = np.array(self.payload)
+        payload.flags.writeable = False
+        object.__setattr__(self, "payload", payload)
+        if self.edge is None:
+            object.__setattr__(self, "edge", (self.sender, self.receiver))
+
+    @property
+    def floats(self) -> int:
+        """Numbers in the payload."""
+        return int(self.payload.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload."""
+        return int(self.payload.nbytes)
+
+
+@dataclass
+class Traffic:
+    """Sums over messages.
+
+    Examples
+    --------
+    >>> traffic = Traffic()
+    >>> traffic.add(Message("a", "b", 0, "dual", np.zeros(2)))
+    >>> traffic
+    Traffic(messages=1, floats=2, bytes=16)
+    """
+
+    messages: int = 0
+    floats: int = 0
+    bytes: int = 0
+
+    def add(self, message: Message) -> None:
+        """Count one more."""
+        self.messages += 1
+        self.floats += message.floats
+        self.bytes += message.nbytes
+
+
+@dataclass
+class Ledger:
+    """The books of one run. What is sent counts as sent, whether or not it arrives.
+
+    Attributes
+    ----------
+    rounds : int
+    total : Traffic
+    by_content : dict of str to Traffic
+    by_edge : dict of pairs of node ids to Traffic
+        Both directions together; the pair is the one that was seen first.
+    lost, late, inactive : int
+        Messages that never arrived; messages that arrived in a later round than they should; and
+        rounds that nodes sat out, summed over the nodes.
+
+    Examples
+    --------
+    >>> ledger = Ledger()
+    >>> ledger.record(Message("a", "b", 0, "predictions", np.zeros(10)))
+    >>> ledger.record(Message("b", "a", 0, "predictions", np.zeros(10)), fate="lost")
+    >>> ledger.messages, ledger.bytes, ledger.lost, ledger.by_edge[("a", "b")].messages
+    (2, 160, 1, 2)
+    """
+
+    rounds: int = 0
+    total: Traffic = field(default_factory=Traffic)
+    by_content: dict[str, Traffic] = field(default_factory=dict)
+    by_edge: dict[tuple[Any, Any], Traffic] = field(default_factory=dict)
+    lost: int = 0
+    late: int = 0
+    inactive: int = 0
+
+    @property
+    def messages(self) -> int:
+        """Messages sent."""
+        return self.total.messages
+
+    @property
+    def floats(self) -> int:
+        """Numbers sent."""
+        return self.total.floats
+
+    @property
+    def bytes(self) -> int:
+        """Bytes sent."""
+        return self.total.bytes
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """What was missing: lost and late messages, rounds that nodes sat out."""
+        return {"lost": self.lost, "late": self.late, "inactive": self.inactive}
+
+    def record(self, message: Message, fate: str = "delivered") -> None:
+        """Enter a message that is sent now; its fate is "delivered", "late" or "lost"."""
+        self.total.add(message)
+        self.by_content.setdefault(message.content, Traffic()).add(message)
+        a, b = message.edge or (message.sender, message.receiver)
+        edge = (b, a) if (b, a) in self.by_edge else (a, b)
+        self.by_edge.setdefault(edge, Traffic()).add(message)
+        self.lost += fate == "lost"
+        self.late += fate == "late"
+
+    def tally(self, content: str, messages: int, floats: int) -> None:
+        """Enter many messages of float64 arrays of equal size, without their edges.
+
+        Examples
+        --------
+        >>> ledger = Ledger()
+        >>> ledger.tally("parameters", messages=10, floats=3)
+        >>> ledger.messages, ledger.bytes
+        (10, 240)
+        """
+        check_name(content, CONTENTS, "content of messages")
+        for sums in (self.total, self.by_content.setdefault(content, Traffic())):
+            sums.messages += messages
+            sums.floats += messages * floats
+            sums.bytes += messages * floats * 8
+
+    def summary(self) -> str:
+        """The books as a table of text.
+
+        Examples
+        --------
+        >>> ledger = Ledger(rounds=1)
+        >>> ledger.record(Message("a", "b", 0, "dual", np.zeros(3)))
+        >>> print(ledger.summary())
+        content       messages      floats       bytes
+        dual                 1           3          24
+        all                  1           3          24
+        1 rounds, 1 edges used; lost 0, late 0, inactive 0
+        """
+        lines = [f"{'content':13} {'messages':>8} {'floats':>11} {'bytes':>11}"]
+        for name, sums in [*sorted(self.by_content.items()), ("all", self.total)]:
+            lines.append(f"{name:13} {sums.messages:8d} {sums.floats:11d} {sums.bytes:11d}")
+        missing = ", ".join(f"{what} {count}" for what, count in self.missing.items())
+        lines.append(f"{self.rounds} rounds, {len(self.by_edge)} edges used; {missing}")
+        return "\n".join(lines)
+
+    def busiest(self, n: int = 5) -> list[tuple[tuple[Any, Any], int]]:
+        """The n edges that carried most bytes, and how many."""
+        return Counter({edge: sums.bytes for edge, sums in self.by_edge.items()}).most_common(n)
