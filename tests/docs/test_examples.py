@@ -107,12 +107,13 @@ def test_caption_of_the_picture(pictures):
     assert f"{fits.nefele_error:.3f} over all nodes with nefele" in README
 
 
-def test_demo_table():
+def test_demo_table(tmp_path):
     command = (
         "import sys; from nefele.cli import main; sys.argv = ['nefele', *sys.argv[1:]]; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", command, "demo", "--json"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
