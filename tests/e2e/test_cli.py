@@ -1,12 +1,21 @@
+import contextlib
 import json
 import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "sklearn", "pandas", "matplotlib")
+HEAVY = ("numba", "sklearn", "pandas", "polars", "matplotlib")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def elsewhere(tmp_path_factory):
+    """The demo writes a folder beside whoever calls it."""
+    with contextlib.chdir(tmp_path_factory.mktemp("demo")):
+        yield
 
 
 def nefele(*args, **env):
@@ -41,7 +50,7 @@ def test_help():
 def test_help_of_demo_names_the_options():
     run = nefele("demo", "--help")
     assert run.returncode == 0
-    for option in ("--json", "--quiet", "--seeds", "--tol", "--lam", "--penalty"):
+    for option in ("--out", "--open", "--json", "--quiet", "--seeds", "--tol", "--lam"):
         assert option in run.stdout
 
 
@@ -52,7 +61,9 @@ def test_version():
     assert (run.returncode, run.stdout.strip()) == (0, f"nefele {version('nefele')}")
 
 
-@pytest.mark.parametrize("args", [("--help",), ("demo", "--help"), ("--version",)])
+@pytest.mark.parametrize(
+    "args", [("--help",), ("demo", "--help"), ("fit", "--help"), ("--version",)]
+)
 def test_help_imports_nothing_heavy(args):
     script = (
         "import sys\n"
@@ -113,6 +124,13 @@ def test_demo_says_where_the_gain_comes_from(demo):
     assert "With shuffled borders the error is still" in text
     assert "of the gain is shrinkage" in text
     assert "The rest is geography" in text
+
+
+def test_demo_writes_a_report_and_says_where(demo, report):
+    assert "Report: " in demo.stdout
+    assert Path(report["report"]).is_file()
+    facts = json.loads((Path(report["folder"]) / "run.json").read_text())
+    assert facts["converged"] and facts["summary"]["helps"] == "yes"
 
 
 def test_demo_prints_no_control_codes_into_a_file(demo):

@@ -6,6 +6,7 @@ Exit codes: 0 fine; 1 finished, but some fit did not converge; 2 bad input; 3 in
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -14,6 +15,13 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+
+from nefele.cli.check import check
+from nefele.cli.fit import fit, run
+from nefele.cli.init import init
+from nefele.cli.predict import predict
+from nefele.cli.show import path, report
+from nefele.cli.start import demo
 
 __all__ = ["app", "main"]
 
@@ -36,6 +44,9 @@ def main() -> None:
     Traceback (most recent call last):
     SystemExit: 0
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack the letters of an id
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _interrupt_ends():
             app()
@@ -83,33 +94,5 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-@app.command("demo")
-def _demo(
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print the table only: no progress, no comments.")
-    ] = False,
-    seeds: Annotated[
-        int, typer.Option(metavar="N", help="Number of random splits into train and test years.")
-    ] = 5,
-    lam: Annotated[float, typer.Option(help="Strength of the coupling, > 0.")] = 1e-3,
-    tol: Annotated[float, typer.Option(help="Relative duality gap to reach, > 0.")] = 1e-6,
-    penalty: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="l2, l1 or squared (norm squared, not halved); may be repeated. The first one "
-            "also gets the control with shuffled borders.",
-            show_default="l2 l1 squared",
-        ),
-    ] = None,
-) -> None:
-    """Compare models of 48 US states: own data only, pooled, and coupled over their borders."""
-    from nefele.cli.demo import DemoOptions, run_command
-
-    try:
-        options = DemoOptions.checked(penalty or ["l2", "l1", "squared"], seeds, lam, tol)
-    except ValueError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(run_command(options, as_json=json, quiet=quiet))
+for _command in (demo, check, fit, predict, report, path, init, run):
+    app.command(_command.__name__)(_command)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from nefele.cli import _demo_data
+from nefele.cli._common import finish_run, print_json, progress_for
 from nefele.cli._demo_fits import OWN, DemoOptions, fit_demo
 from nefele.cli._demo_scores import (
     Score,
@@ -22,8 +25,10 @@ from nefele.cli._demo_scores import (
     states_worse,
 )
 from nefele.datasets import load_states
+from nefele.runs.folder import RunFolder
+from nefele.runs.run import execute
 
-__all__ = ["DemoOptions", "run_command"]
+__all__ = ["DemoOptions", "run_command", "run_generated"]
 
 _LEGEND = (
     "test MSE: 11 years per state, trained on the other 6 (predicting the mean: 1)\n"
@@ -36,8 +41,12 @@ _BAR_WIDTH = 40
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
-def run_command(options: DemoOptions, *, as_json: bool, quiet: bool) -> int:
+def run_command(
+    options: DemoOptions, *, as_json: bool, quiet: bool, out: Path | None = None
+) -> int:
     """Run the demo, print it, and return the exit code: 1 when some fit did not converge.
+
+    With `out`, a run on the same data is written there, with its report.
 
     Examples
     --------
@@ -52,16 +61,54 @@ def run_command(options: DemoOptions, *, as_json: bool, quiet: bool) -> int:
         fits = fit_demo(load_states(), options, tick)
     scores = score_fits(fits)
     failed = [fit for fit in fits if fit.problem]
+    if out is not None:
+        write_run("states", out, quiet=quiet or as_json)
     if as_json:
-        typer.echo(json.dumps(as_dict(scores, options, failed), indent=2, allow_nan=False))
+        place = {} if out is None else {"folder": str(out), "report": str(out / "report.html")}
+        print_json({**as_dict(scores, options, failed), **place})
     else:
         console.print(_table(scores, options))
         if not quiet:
             console.print(_LEGEND, _bars(scores, console), sep="\n")
             console.print(_list(conclusions(scores, options, failed)))
+            if out is not None:
+                typer.echo(f"Report: {out / 'report.html'}")
     for fit in failed:
         typer.echo(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
     return 1 if failed else 0
+
+
+def run_generated(name: str, *, as_json: bool, quiet: bool, out: Path) -> int:
+    """Run a demo on generated data, print it, and return the exit code."""
+    folder, facts = write_run(name, out, quiet=quiet or as_json)
+    return finish_run(folder.path, facts, as_json=as_json, quiet=quiet)
+
+
+def write_run(name: str, out: Path, *, quiet: bool) -> tuple[RunFolder, dict[str, Any]]:
+    """The run of a demo: taken up if it is there, made anew if it is of another version.
+
+    A folder that holds anything else is refused.
+    """
+    if out.exists() and any(out.iterdir()):
+        command = _command_of(out)
+        if not command.startswith("nefele demo"):
+            raise ValueError(
+                f"--out must be a new or empty folder, or that of a demo; {str(out)!r} holds "
+                "something else. Name another folder."
+            )
+    config = _demo_data.write_demo(name, out)
+    options: Any = {"progress": progress_for(quiet), "ours": _demo_data.FILES}
+    try:
+        return execute(config, f"nefele demo {name}", **options)
+    except ValueError:  # an older demo: of another version, or another one of them
+        return execute(config, f"nefele demo {name}", force=True, **options)
+
+
+def _command_of(out: Path) -> str:
+    try:
+        return str(RunFolder(out).read_facts()["command"])
+    except ValueError:
+        return ""
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+"""What the commands share: errors with their exit code, progress, and the table of a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Print the result only: no progress, no comments.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace another run in the folder.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+
+
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
+    try:
+        yield
+    except ValueError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        typer.echo(f"Error: {error.strerror or error}{where}. Check the disk.", err=True)
+        raise typer.Exit(2) from None
+
+
+def print_json(value: Any) -> None:
+    """Print plain data as JSON."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def progress_for(quiet: bool) -> Callable[[int], Any]:
+    """Progress on a terminal, none elsewhere; see `nefele.runs.run.execute`."""
+    from nefele.runs.run import silent
+
+    return silent if quiet or not sys.stderr.isatty() else _bar
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[str, float], object]]:
+    """One bar over all solves, with the stage, the gap of the last solve and the time left."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[gap]}"),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=total, gap="")
+
+        def tick(name: str, gap: float) -> None:
+            progress.update(task, description=name, advance=1, gap=f"gap {gap:.1e}")
+
+        yield tick
+
+
+def finish_run(
+    folder: Path, facts: dict[str, Any], *, as_json: bool, quiet: bool, already: bool = False
+) -> int:
+    """Print what a run found and return the exit code: 1 when the fit did not converge."""
+    report = folder / "report.html"
+    if as_json:
+        print_json({**facts, "folder": str(folder), "report": str(report)})
+    else:
+        if not quiet:
+            typer.echo(_headline(facts))
+        print_scores(facts)
+        if not quiet:
+            for line in _sentences(facts):
+                typer.echo(line)
+            if already:
+                typer.echo(f"This run was finished before ({facts['finished']}).")
+            typer.echo(f"Report: {report}")
+    if facts["converged"]:
+        return 0
+    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
+    typer.echo(
+        f"Warning: not trustworthy, the final fit is {facts['solver_status']} (certified gap "
+        f"{gap}, wanted {facts['tol']:.1e}). {facts['advice']}",
+        err=True,
+    )
+    return 1
+
+
+def _headline(facts: dict[str, Any]) -> str:
+    from nefele.runs.wording import describe_graph
+
+    return (
+        f"{facts['rows']} rows, {facts['held_out_rows']} of them held out within the nodes for "
+        f"this comparison.\nGraph: {describe_graph(facts['graph'])}."
+    )
+
+
+def print_scores(facts: dict[str, Any]) -> None:
+    """The three methods side by side."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from nefele.runs.wording import COUPLED, OWN, POOLED
+
+    summary = facts["summary"]
+    table = Table(title=f"Error at held-out rows ({summary['metric']})")
+    table.add_column("method", no_wrap=True)
+    wrong = summary.get("wrong")
+    heads = ["error", "vs own", *(["wrong"] if wrong else []), "nodes better", "worse"]
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    own = summary["scores"][OWN]
+    counts = {
+        OWN: ("-", "-"),
+        POOLED: (summary["pooled_better"], summary["pooled_worse"]),
+        COUPLED: (summary["nodes_better"], summary["nodes_worse"]),
+    }
+    for name, error in summary["scores"].items():
+        ratio = f"{error / own:.3f}" if own > 0 else "-"
+        share = [f"{wrong[name]:.1%}"] if wrong else []
+        table.add_row(name, f"{error:.5g}", ratio, *share, *map(str, counts[name]))
+    Console(highlight=False).print(table)
+
+
+def _sentences(facts: dict[str, Any]) -> list[str]:
+    summary = facts["summary"]
+    n = summary["clusters"]
+    lines = [
+        summary["verdict"],
+        f"{summary['nodes_better']} of {summary['nodes_judged']} nodes do better than with own "
+        f"data only, {summary['nodes_worse']} do worse.",
+        f"alpha {summary['alpha']:.4g}: {n} cluster{'s' if n > 1 else ''}.",
+    ]
+    if facts["converged"]:
+        lines[-1] += (
+            f" The fit is certified: its objective is within {facts['gap']:.1e} (relative) of the "
+            "optimum."
+        )
+    return [*lines, *(f"Note: {note}" for note in facts["notes"])]

@@ -1,0 +1,180 @@
+"""`nefele fit` and `nefele run`: a run from options, or from a file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nefele.cli._common import Force, Json, Quiet, finish_run, input_errors, progress_for
+
+if TYPE_CHECKING:
+    from nefele.runs.config import RunConfig
+
+Flag = typer.Option
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")],
+    node: Annotated[str, Flag(help="Column with the node ids.")],
+    target: Annotated[str, Flag(help="Column to predict.")],
+    features: Annotated[
+        str | None, Flag(help="Columns, comma between them. Default: all other numeric ones.")
+    ] = None,
+    graph: Annotated[
+        str | None, Flag(help='Edge file (source, target, perhaps weight), or "learn".')
+    ] = None,
+    coords: Annotated[
+        str | None, Flag(help="Two columns with coordinates, such as lat,lon.")
+    ] = None,
+    k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,
+    penalty: Annotated[str, Flag(help="l2, l1, linf, squared_l2 or huber.")] = "l2",
+    alpha: Annotated[str, Flag(help="Strength of the coupling, or auto.")] = "auto",
+    time: Annotated[
+        str | None, Flag(help="Column with the time: the latest rows are held out.")
+    ] = None,
+    task: Annotated[str, Flag(help="regression or classification.")] = "regression",
+    seed: Annotated[int, Flag(help="For the choice of held-out rows and of folds.")] = 0,
+    folds: Annotated[int, Flag(help="Folds of the cross-validation.")] = 5,
+    n_alphas: Annotated[int, Flag(help="Number of alphas tried.")] = 30,
+    standardize: Annotated[bool, Flag(help="Solve with features of unit variance.")] = True,
+    l2: Annotated[
+        float | None,
+        Flag("--l2", help="Ridge term of each node.", show_default="0, for classes 0.001"),
+    ] = None,
+    tol: Annotated[float, Flag(help="Certified relative gap to reach.")] = 1e-4,
+    drop_missing: Annotated[
+        bool, Flag("--drop-missing", help="Leave out rows with missing values.")
+    ] = False,
+    allow_isolates: Annotated[
+        bool, Flag("--allow-isolates", help="Fit nodes without an edge by their own rows.")
+    ] = False,
+    out: Annotated[
+        Path | None, Flag(help="Folder of the run.", show_default="nefele-run-DATA")
+    ] = None,
+    resume: Annotated[bool, Flag("--resume", help="There must be a run to go on with.")] = False,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose alpha, compare with own data only and with one model, fit, and write a run folder.
+
+    About a quarter of the rows of each node is held out for the comparison. The same --out goes
+    on with a run that was stopped.
+    """
+    from nefele.runs.config import RunConfig
+
+    with input_errors():
+        config = RunConfig(
+            data=str(data),
+            node=node,
+            target=target,
+            features=_names(features),
+            graph=graph,
+            coords=_names(coords),
+            k=k,
+            penalty=penalty,
+            alpha=_alpha(alpha),
+            time=time,
+            task=task,
+            seed=seed,
+            folds=folds,
+            n_alphas=n_alphas,
+            standardize=standardize,
+            l2=l2,
+            tol=tol,
+            drop_missing=drop_missing,
+            allow_isolates=allow_isolates,
+            out=str(out or f"nefele-run-{data.stem}"),
+        ).absolute(Path.cwd())
+    raise typer.Exit(perform(config, force=force, resume=resume, as_json=json, quiet=quiet))
+
+
+def run(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="TOML file, or the folder of a run.")
+    ],
+    out: Annotated[Path | None, Flag(help="Folder of the run; goes before that of CONFIG.")] = None,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Do what a configuration says, or go on with a run that was stopped.
+
+    A configuration is written by nefele init; every run folder has one, config.toml.
+    """
+    with input_errors():
+        found = _configured(config, out)
+    raise typer.Exit(perform(found, force=force, resume=False, as_json=json, quiet=quiet))
+
+
+def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quiet: bool) -> int:
+    """Execute a run and print it; after Ctrl-C say how to go on."""
+    from nefele.runs.run import execute
+
+    command = shlex.join(["nefele", *sys.argv[1:]])
+    steps: list[str] = []
+    try:
+        with input_errors():
+            folder, facts = execute(
+                config,
+                command,
+                force=force,
+                resume=resume,
+                progress=_watched(progress_for(quiet or as_json), steps),
+            )
+    except (SystemExit, KeyboardInterrupt) as stop:
+        if steps and getattr(stop, "code", 130) == 130:
+            typer.echo(
+                "Interrupted; finished stages are kept. Go on with: "
+                + shlex.join(["nefele", "run", str(config.out)]),
+                err=True,
+            )
+        raise
+    return finish_run(folder.path, facts, as_json=as_json, quiet=quiet, already=not steps)
+
+
+def _watched(progress: Any, steps: list[str]) -> Any:
+    """The same progress, noting that work has begun."""
+
+    def begun(total: int) -> Any:
+        steps.append("begun")
+        return progress(total)
+
+    return begun
+
+
+def _configured(path: Path, out: Path | None) -> RunConfig:
+    """The configuration of a file or of a run folder, with the folder that its run goes to."""
+    from nefele.runs.config import read_config
+    from nefele.runs.folder import RunFolder
+
+    if path.is_dir():
+        RunFolder(path).read_facts()
+        path = path / "config.toml"
+    config = read_config(path)
+    if out is not None:
+        return replace(config, out=str(out.resolve()))
+    if config.out is not None:
+        return config
+    beside = path.resolve().parent
+    if (beside / "run.json").is_file():  # the configuration of a run folder
+        return replace(config, out=str(beside))
+    return replace(config, out=str(beside / f"nefele-run-{Path(config.data).stem}"))
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _alpha(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,56 @@
+"""`nefele predict`: the model of a run, applied to new rows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nefele.cli._common import Json, Quiet, RunArgument, input_errors, print_json
+
+
+def predict(
+    run: RunArgument,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet file to write.", show_default="CSV to the screen"),
+    ] = None,
+    unseen: Annotated[
+        str, typer.Option(help="What to do with ids that have no model: raise, or pooled.")
+    ] = "raise",
+    column: Annotated[str, typer.Option(help="Name of the new column.")] = "prediction",
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add a prediction to each row: by the model of its node.
+
+    For classes there is also one column of probabilities per class.
+    """
+    from nefele.runs.folder import RunFolder, check_writable
+    from nefele.runs.predicting import predict_table
+
+    with input_errors():
+        if out is not None:
+            check_writable(out.parent)
+        found, notes = predict_table(RunFolder(run), data, unseen, column, drop_missing)
+        if out is not None:
+            parquet = out.suffix.lower() in (".parquet", ".pq")
+            RunFolder(out.parent).write(
+                out.name, found.write_parquet if parquet else found.write_csv
+            )
+    if json:
+        values = {} if out is not None else {"predictions": found[column].to_list()}
+        print_json({"rows": found.height, "file": out and str(out), "notes": notes, **values})
+        return
+    if out is None:
+        sys.stdout.write(found.write_csv())
+    elif not quiet:
+        typer.echo(f"Wrote {found.height} predictions to {out}.")
+    for note in notes if not quiet else ():
+        typer.echo(f"Note: {note}", err=True)

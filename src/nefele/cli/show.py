@@ -1,0 +1,100 @@
+"""`nefele report` and `nefele path`: what a run folder holds, shown again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nefele.cli._common import Json, Quiet, RunArgument, input_errors, print_json
+
+if TYPE_CHECKING:
+    from nefele.runs.folder import RunFolder
+
+
+def report(
+    run: RunArgument,
+    open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write report.html of a run again."""
+    from nefele.runs.folder import RunFolder, check_writable
+    from nefele.runs.run import write_report_of
+
+    with input_errors():
+        folder = RunFolder(run)
+        folder.finished_facts()
+        check_writable(run)
+        file = write_report_of(folder)
+    if json:
+        print_json({"report": str(file)})
+    elif not quiet:
+        typer.echo(f"Report: {file}")
+    if open_:
+        typer.launch(str(file.resolve()))
+
+
+def path(
+    run: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="Write a CSV file instead.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print the path of a run: alphas, clusters, cross-validated error, certified gap."""
+    from nefele.runs.folder import RunFolder, check_writable
+
+    with input_errors():
+        table = path_table(RunFolder(run))
+        if out is not None:
+            check_writable(out.parent)
+            RunFolder(out.parent).write(out.name, table.write_csv)
+    if json:
+        print_json(table.to_dicts())
+    elif out is None:
+        _print_path(table)
+    elif not quiet:
+        typer.echo(f"Wrote {out}.")
+
+
+def path_table(folder: RunFolder) -> Any:
+    """One row per alpha, as a polars table."""
+    import numpy as np
+    import polars as pl
+
+    from nefele.runs.folder import load_arrays
+
+    folder.finished_facts()
+    found = load_arrays(folder.file("path.npz"))
+    place = np.arange(len(found["alphas"]))
+    marks = {name: place == int(found[name]) for name in ("chosen", "clearest")}
+    return pl.DataFrame(
+        {
+            "alpha": found["alphas"],
+            "clusters": found["clusters"].max(axis=1) + 1,
+            "cv_error": found["cv_error"],
+            "cv_se": found["cv_se"],
+            "gap": np.where(np.isfinite(found["gaps"]), found["gaps"], np.nan),
+            **marks,
+        }
+    ).fill_nan(None)
+
+
+def _print_path(table: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title="Path over all rows")
+    for name in ("alpha", "clusters", "cv error", "se", "certified gap", ""):
+        shown.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    for row in table.iter_rows(named=True):
+        marks = [name for name in ("chosen", "clearest") if row[name]]
+        error, spread, gap = (
+            "-" if row[name] is None else text.format(row[name])
+            for name, text in (("cv_error", "{:.5g}"), ("cv_se", "{:.2g}"), ("gap", "{:.1e}"))
+        )
+        shown.add_row(
+            f"{row['alpha']:.4g}", str(row["clusters"]), error, spread, gap, ", ".join(marks)
+        )
+    Console(highlight=False).print(shown)

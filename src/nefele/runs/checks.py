@@ -1,0 +1,215 @@
+"""What is in a data file and an edge file, and what would make a fit fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._ids import IdIndex, as_ids, describe, distinct
+from nefele.runs.edges import mismatch, plain_id, read_edges
+from nefele.runs.tables import Table
+
+_FEW = 4  # rows below which a quarter of them is none
+
+
+@dataclass
+class Findings:
+    """What was found: facts, warnings, and errors that would make a fit fail."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def examine(data: Path, node: str, target: str | None, graph: Path | None) -> Findings:
+    """Look at the files of a fit; a wrong column name or an unreadable file is a ValueError."""
+    table = Table.read(data)
+    for name in (node, target):
+        if name is not None:
+            table.check_column(name)
+    found = Findings()
+    found.facts |= {"file": table.name, "rows": table.frame.height, "columns": table.columns}
+    features = _columns(table, node, target, found)
+    ids = _ids(table, node, len(features), found)
+    _fixed(table, node, features, found)
+    copies = table.frame.height - table.frame.n_unique()
+    found.facts["duplicate_rows"] = copies
+    if copies:
+        found.warnings.append(f"{copies} rows are exact copies of earlier rows.")
+    if graph is not None:
+        _edges(graph, ids, found)
+    return found
+
+
+def _columns(table: Table, node: str, target: str | None, found: Findings) -> list[str]:
+    """The numeric columns, and what is wrong with the others."""
+    features, text, constant, missing = [], [], [], {}
+    for name in table.columns:
+        if name == node:
+            continue
+        numbers, odd = table.parsed(name)
+        n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
+        is_text = n_odd > 0 and 2 * n_odd >= n_numbers + n_odd
+        gone = int((numbers.is_null() & ~odd).sum())
+        if gone > 0:
+            missing[name] = gone
+        if is_text or not n_numbers:
+            text.append(name)
+        elif n_odd:
+            found.errors.append(table.odd_message(name, odd))
+        else:
+            if numbers.drop_nulls().n_unique() == 1:
+                constant.append(name)
+            if name != target:
+                features.append(name)
+    found.facts |= {
+        "features": features,
+        "missing": missing,
+        "not_numeric": text,
+        "constant": constant,
+    }
+    _say_columns(table, target, found)
+    return features
+
+
+def _say_columns(table: Table, target: str | None, found: Findings) -> None:
+    facts = found.facts
+    text, constant, missing = facts["not_numeric"], facts["constant"], facts["missing"]
+    used = {name: n for name, n in missing.items() if name in facts["features"] or name == target}
+    if used:
+        counts = ", ".join(f"{name} ({n})" for name, n in used.items())
+        found.errors.append(
+            f"Missing values in columns that a fit uses: {counts}. Use fit --drop-missing, or fill "
+            "them in."
+        )
+    rest = {name: n for name, n in missing.items() if name not in used}
+    if rest:
+        counts = ", ".join(f"{name} ({n})" for name, n in rest.items())
+        found.warnings.append(f"Missing values in columns that are not used: {counts}.")
+    if target in text:
+        found.warnings.append(
+            f'The target "{target}" is not numeric: use fit --task classification.'
+        )
+    others = [name for name in text if name != target]
+    if others:
+        found.warnings.append(f"Columns that are not numeric are no features: {', '.join(others)}.")
+    if constant:
+        found.warnings.append(f"Columns with one value only: {', '.join(constant)}.")
+
+
+def _ids(table: Table, node: str, n_features: int, found: Findings) -> NDArray[Any]:
+    """The ids of the rows, and what is noticed about them."""
+    column = table.text(node)
+    if column.null_count():
+        row = int(column.is_null().arg_true()[0])
+        found.errors.append(
+            f'The node id is missing in {column.null_count()} row(s) of column "{node}", the first '
+            f"at {table.line(row)}. Use fit --drop-missing, or fill it in."
+        )
+    ids = column.drop_nulls().to_numpy().astype(str)
+    if not len(ids):
+        return ids
+    nodes, count = np.unique(ids, return_counts=True)
+    short = count < max(_FEW, n_features + 1)
+    few = nodes[short]
+    found.facts |= {
+        "nodes": len(nodes),
+        "rows_per_node": {
+            "least": int(count.min()),
+            "median": float(np.median(count)),
+            "most": int(count.max()),
+        },
+        "few_rows": dict(zip(few.tolist(), count[short].tolist(), strict=True)),
+    }
+    if len(few):
+        named = ", ".join(f"{n!r} ({c})" for n, c in list(found.facts["few_rows"].items())[:10])
+        more = f", ... ({len(few)} in all)" if len(few) > 10 else ""
+        found.warnings.append(
+            f"{len(few)} of {len(nodes)} nodes have fewer rows than parameters or than {_FEW}; "
+            f"alone they have no useful model: {named}{more}."
+        )
+    if count.max() < 2:
+        found.errors.append("Every node has a single row: nothing can be held out.")
+    _alike(nodes, found)
+    return ids
+
+
+def _fixed(table: Table, node: str, features: list[str], found: Findings) -> None:
+    """Features that never change inside a node: no node can learn from them alone."""
+    import polars as pl
+
+    if not features or found.facts.get("rows_per_node", {"most": 0})["most"] < 2:
+        return
+    frame = table.frame.select(pl.col(node), *(table.parsed(name)[0] for name in features))
+    spread = frame.group_by(node).agg(pl.col(features).drop_nulls().n_unique())
+    fixed = [
+        name for name in features if spread[name].max() == 1 and name not in found.facts["constant"]
+    ]
+    found.facts["constant_at_each_node"] = fixed
+    if fixed:
+        found.warnings.append(
+            f"Columns with one value at each node: {', '.join(fixed)}. If they are coordinates, "
+            "name them by fit --coords; otherwise leave them out by --features."
+        )
+
+
+def _alike(nodes: NDArray[Any], found: Findings) -> None:
+    """Ids that look like one id written in two ways."""
+    seen: dict[str, str] = {}
+    pairs = []
+    for key in nodes.tolist():
+        first = seen.setdefault(plain_id(key), key)
+        if first != key:
+            pairs.append((first, key))
+    found.facts["similar_ids"] = pairs
+    if pairs:
+        some = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:5])
+        found.warnings.append(
+            f"{len(pairs)} pairs of ids differ only in capitals or zeros and count as different "
+            f"nodes: {some}."
+        )
+
+
+def _edges(path: Path, ids: NDArray[Any], found: Findings) -> None:
+    """The graph: ids on both sides, nodes without an edge, connected parts."""
+    from nefele.graph import Graph
+
+    edges, notes = read_edges(path)
+    found.warnings += notes
+    ends = as_ids(edges["source"]), as_ids(edges["target"])
+    known, given = distinct(*ends), distinct(ids)
+    lost = given[IdIndex(known).positions(given) < 0]
+    idle = known[IdIndex(given).positions(known) < 0] if len(given) else known
+    nodes = distinct(known, given)
+    head, tail = (IdIndex(nodes).positions(end) for end in ends)
+    graph = Graph(nodes, head, tail, edges["weight"].to_numpy())
+    parts = np.bincount(graph.components)
+    alone = graph.ids[graph.degree == 0]
+    found.facts["graph"] = {
+        "file": path.name,
+        "nodes": len(known),
+        "edges": graph.n_edges,
+        "components": int((parts > 1).sum()),
+        "isolates": alone.tolist(),
+        "only_in_data": lost.tolist(),
+        "only_in_graph": idle.tolist(),
+    }
+    if len(lost):
+        found.errors.append(mismatch(path.name, given, known, lost, idle))
+    elif len(idle):
+        found.warnings.append(
+            f"{len(idle)} of {len(known)} ids of {path.name} have no rows: {describe(idle)}. They "
+            "get their model from their neighbours."
+        )
+    elif len(alone):  # only edges of weight zero
+        found.warnings.append(f"{len(alone)} nodes have no edge: {describe(alone)}.")
+    if (parts > 1).sum() > 1:
+        sizes = ", ".join(map(str, sorted(parts[parts > 1].tolist(), reverse=True)[:5]))
+        found.warnings.append(
+            f"The graph has {int((parts > 1).sum())} separate parts (nodes: {sizes}); nothing is "
+            "shared between them."
+        )

@@ -1,0 +1,261 @@
+"""What a run is asked to do, and its form as a TOML file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from nefele._checks import check_count, check_flag, check_name, check_number
+
+PENALTIES = ("l2", "l1", "linf", "squared_l2", "huber")
+TASKS = ("regression", "classification")
+LEARN = "learn"
+_PATHS = ("data", "graph", "out")
+_LISTS = ("features", "coords")
+_FLAGS = ("standardize", "drop_missing", "allow_isolates")
+_RIDGE = {"regression": 0.0, "classification": 1e-3}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A run: which rows, which graph, which model.
+
+    Attributes
+    ----------
+    data : str
+        CSV or Parquet file with one row per observation.
+    node, target : str
+        Columns with the node ids and with what is predicted.
+    features : tuple of str, optional
+        Default: all numeric columns that play no other part.
+    graph : str, optional
+        Edge file with columns source, target and perhaps weight, or "learn" (the default without
+        coordinates).
+    coords : tuple of str, optional
+        Two columns, constant at each node; without a graph they give one.
+    k : int
+        Neighbours of each node in a graph from coordinates, or in a learnt one.
+    penalty, task : str
+    alpha : float or "auto"
+    time : str, optional
+        Column that orders the rows; the latest rows of each node are then held out.
+    seed : int
+        For the choice of held-out rows and of folds.
+    folds, n_alphas : int
+    standardize : bool
+    l2 : float, optional
+        Ridge term of each node's loss; default 0, for classification 0.001.
+    tol : float
+        Certified relative gap to reach.
+    drop_missing, allow_isolates : bool
+        Whether to leave out rows with missing values; whether ids without an edge are legal.
+    out : str, optional
+        Folder of the run.
+
+    Examples
+    --------
+    >>> config = RunConfig.from_dict({"data": "a.csv", "node": "id", "target": "y", "alpha": 0.1})
+    >>> config.alpha, config.penalty, config.ridge
+    (0.1, 'l2', 0.0)
+    """
+
+    data: str
+    node: str
+    target: str
+    features: tuple[str, ...] | None = None
+    graph: str | None = None
+    coords: tuple[str, ...] | None = None
+    k: int = 5
+    penalty: str = "l2"
+    alpha: float | str = "auto"
+    time: str | None = None
+    task: str = "regression"
+    seed: int = 0
+    folds: int = 5
+    n_alphas: int = 30
+    standardize: bool = True
+    l2: float | None = None
+    tol: float = 1e-4
+    drop_missing: bool = False
+    allow_isolates: bool = False
+    out: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.penalty, PENALTIES, "penalty")
+        check_name(self.task, TASKS, "task")
+        check_count(self.k, "k", low=1)
+        check_count(self.seed, "seed", low=0)
+        check_count(self.folds, "folds", low=2)
+        check_count(self.n_alphas, "n_alphas", low=2)
+        check_number(self.tol, "tol", low=0.0, strict=True)
+        for name in _FLAGS:
+            check_flag(getattr(self, name), name)
+        if self.l2 is not None:
+            check_number(self.l2, "l2", low=0.0)
+        _check_alpha(self.alpha)
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        roles = {"node": self.node, "target": self.target}
+        if self.time is not None:
+            roles["time"] = self.time
+        taken: dict[str, str] = {}
+        for role, column in roles.items():
+            if column in taken:
+                raise ValueError(
+                    f'{role} and {taken[column]} must be different columns; both are "{column}".'
+                )
+            taken[column] = role
+        for column in self.features or ():
+            if column in taken:
+                raise ValueError(
+                    f'features must not name the {taken[column]} column; got "{column}". Drop it.'
+                )
+        if self.features is not None and len(set(self.features)) < len(self.features):
+            raise ValueError(f"features must be distinct; got {', '.join(self.features)}.")
+        if self.coords is not None and len(set(self.coords)) != 2:
+            raise ValueError(
+                f"coords must name two columns, such as lat,lon; got {', '.join(self.coords)}."
+            )
+
+    @property
+    def learns(self) -> bool:
+        """Whether the graph comes from the rows."""
+        return self.graph == LEARN or (self.graph is None and self.coords is None)
+
+    @property
+    def edge_file(self) -> str | None:
+        """The file with the edges, if there is one."""
+        return None if self.graph in (None, LEARN) else self.graph
+
+    @property
+    def ridge(self) -> float:
+        """The ridge term that is used."""
+        return _RIDGE[self.task] if self.l2 is None else float(self.l2)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], where: str = "the configuration") -> RunConfig:
+        """Checked options from names and plain values; unknown names are refused."""
+        names = [f.name for f in fields(cls)]
+        for key in values:
+            if key not in names:
+                close = difflib.get_close_matches(key, names, n=1)
+                hint = f' Did you mean "{close[0]}"?' if close else ""
+                raise ValueError(f'No key "{key}" in {where}.{hint} Known: {", ".join(names)}.')
+        for key in ("data", "node", "target"):
+            if key not in values:
+                raise ValueError(f'{where} must have the key "{key}". Add a line {key} = "...".')
+        return cls(**{key: _typed(key, value) for key, value in values.items()})
+
+    def absolute(self, base: Path) -> RunConfig:
+        """With the files named in full; relative names start at `base`."""
+        found: dict[str, Any] = {}
+        for name in _PATHS:
+            value = getattr(self, name)
+            if value is not None and not (name == "graph" and value == LEARN):
+                found[name] = str((base / Path(value).expanduser()).resolve())
+        return replace(self, **found)
+
+    def to_toml(self) -> str:
+        """The options as TOML, those that are not set left out.
+
+        Examples
+        --------
+        >>> config = RunConfig("a.csv", "id", "y", features=("x",), alpha=0.5)
+        >>> RunConfig.from_dict(tomllib.loads(config.to_toml())) == config
+        True
+        """
+        lines = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is not None:
+                lines.append(f"{f.name} = {_toml(value)}")
+        return "\n".join(lines) + "\n"
+
+
+def read_config(path: Path) -> RunConfig:
+    """Options from a TOML file; relative names of files start at its folder."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise ValueError(f"No file {str(path)!r}. Write one by: nefele init {path}") from None
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{str(path)!r} must be TOML in UTF-8; it is another kind.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{str(path)!r} must be TOML; {error}.") from None
+    return RunConfig.from_dict(values, str(path)).absolute(path.resolve().parent)
+
+
+def _check_alpha(alpha: Any) -> None:
+    if isinstance(alpha, str):
+        if alpha != "auto":
+            raise ValueError(f'alpha must be a number >= 0 or "auto"; got {alpha!r}.')
+        return
+    check_number(alpha, "alpha", low=0.0, advice='Use 0 for local fits, or "auto".')
+
+
+def _typed(key: str, value: Any) -> Any:
+    if key in _LISTS and value is not None:
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            raise ValueError(f'{key} must be a list of column names, ["..."]; got {value!r}.')
+        return tuple(value)
+    texts = {"data", "node", "target", "graph", "penalty", "time", "task", "out"}
+    if key in texts and value is not None and not isinstance(value, str):
+        raise ValueError(f'{key} must be text; got {value!r}. Write {key} = "{value}".')
+    return value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_quoted(item) for item in value) + "]"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    plain = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return (
+        '"'
+        + "".join(plain.get(c, c if c.isprintable() else f"\\u{ord(c):04x}") for c in text)
+        + '"'
+    )
+
+
+TEMPLATE = """\
+# nefele run {name}
+# Names of files are relative to the folder of this file.
+
+data = "data.csv"         # CSV (comma, semicolon or tab) or Parquet, one row per observation
+node = "station"          # column with the node ids; "007" and "7" differ
+target = "tmax"           # column to predict
+# features = ["wind"]     # default: all numeric columns that play no other part
+
+# Which nodes are neighbours: a file, coordinates, or learnt from the rows (the default).
+# graph = "edges.csv"     # columns source, target and perhaps weight; or "learn"
+# coords = ["lat", "lon"] # two columns, constant at each node
+k = 5                     # neighbours of each node, for coords and for "learn"
+# allow_isolates = true   # ids without an edge are fitted by their own rows
+
+task = "regression"       # or "classification"
+penalty = "l2"            # l2, l1, linf, squared_l2, huber
+alpha = "auto"            # by cross-validation inside the nodes, or a number >= 0
+# time = "date"           # the latest rows of each node are held out
+folds = 5
+n_alphas = 30
+standardize = true        # solve with features of unit variance
+# l2 = 0.001              # ridge term of each node; default 0, for classification 0.001
+tol = 1e-4                # certified relative gap to reach
+seed = 0                  # which rows are held out, and which rows are in which fold
+# drop_missing = true     # leave out rows with missing values
+# out = "my-run"          # folder of the run
+"""

@@ -1,0 +1,146 @@
+"""The graph of a run: from an edge file, or from coordinates in the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele._ids import IdIndex, as_ids, describe, distinct
+from nefele.graph import Graph
+from nefele.runs.tables import Table
+
+_NAMES = ("source", "target", "weight")
+
+
+def read_edges(path: Path) -> tuple[Any, list[str]]:
+    """The edges of a file as a table (source, target, weight), and what was noticed.
+
+    An edge that stands there twice with one weight, as in files that list both directions, is
+    kept once; with two weights it is an error.
+    """
+    import polars as pl
+
+    table = Table.read(path)
+    _check_columns(table)
+    ends = [pl.Series(name, table.ids(name)) for name in _NAMES[:2]]
+    frame = pl.DataFrame(ends).with_row_index("row")
+    frame = frame.with_columns(pl.Series("weight", _weights(table)))
+    loops = (frame["source"] == frame["target"]).arg_true()
+    if len(loops):
+        raise ValueError(
+            f"{table.name}: an edge must join two nodes; {frame['source'][int(loops[0])]!r} is "
+            f"joined to itself at {table.line(int(loops[0]))}, {len(loops)} such in all. Drop it."
+        )
+    frame = frame.with_columns(
+        pl.min_horizontal("source", "target").alias("low"),
+        pl.max_horizontal("source", "target").alias("high"),
+    )
+    pair = pl.struct("low", "high")
+    first = frame.filter(pair.is_first_distinct())
+    notes = []
+    if len(first) < len(frame):
+        unlike = frame.filter(pl.col("weight") != pl.col("weight").first().over("low", "high"))
+        if len(unlike):
+            again = unlike.row(0, named=True)
+            raise ValueError(
+                f"{table.name}: an edge must have one weight; {again['source']!r} - "
+                f"{again['target']!r} is there again with another one at "
+                f"{table.line(again['row'])}. "
+                "Keep one of them."
+            )
+        notes.append(f"{len(frame) - len(first)} edges of {table.name} are given twice; used once.")
+    return first.select("source", "target", "weight"), notes
+
+
+def _weights(table: Table) -> Array:
+    """Weights of the edges, 1 without such a column."""
+    if "weight" not in table.columns:
+        return np.ones(table.frame.height)
+    weight = table.numbers("weight")
+    if np.isnan(weight).any():
+        row = int(np.isnan(weight).argmax())
+        raise ValueError(
+            f"{table.name}: the weight must not be missing; it is at {table.line(row)}. Drop the "
+            "edge, or leave out the column."
+        )
+    if (weight < 0).any():
+        row = int((weight < 0).argmax())
+        raise ValueError(
+            f"{table.name}: the weight must be >= 0; got {weight[row]:g} at {table.line(row)}. "
+            "Drop the edge or use its absolute value."
+        )
+    return weight
+
+
+def _check_columns(table: Table) -> None:
+    from nefele.graphs.convert import _columns_message
+
+    found = table.columns
+    if {"source", "target"} <= set(found):
+        return  # other columns than the weight are of no concern
+    text = _columns_message(found, list(_NAMES), list(_NAMES[:2]))
+    raise ValueError(f"{table.name}: {text}")
+
+
+def edge_graph(path: Path, ids: NDArray[Any], allow_isolates: bool) -> tuple[Graph, list[str]]:
+    """The graph of an edge file, for rows with these ids, and what was noticed."""
+    edges, notes = read_edges(path)
+    ends = as_ids(edges["source"]), as_ids(edges["target"])
+    known, given = distinct(*ends), distinct(ids)
+    lost = given[IdIndex(known).positions(given) < 0]
+    idle = known[IdIndex(given).positions(known) < 0]
+    if len(lost) and not allow_isolates:
+        raise ValueError(mismatch(path.name, given, known, lost, idle))
+    if len(lost):
+        notes.append(
+            f"{len(lost)} of {len(given)} nodes have no edge in {path.name} and are fitted by "
+            f"their own rows alone: {describe(lost)}."
+        )
+    if len(idle):
+        notes.append(
+            f"{len(idle)} of {len(known)} nodes of {path.name} have no rows and get their model "
+            f"from their neighbours: {describe(idle)}."
+        )
+    nodes = distinct(known, given)
+    index = IdIndex(nodes)
+    head, tail = (index.positions(end) for end in ends)
+    return Graph(nodes, head, tail, edges["weight"].to_numpy()), notes
+
+
+def mismatch(
+    name: str, given: NDArray[Any], known: NDArray[Any], lost: NDArray[Any], idle: NDArray[Any]
+) -> str:
+    """Error text for ids of the data that the edges lack, counted on both sides."""
+    text = (
+        f"Every node of the data must be in {name}; {len(lost)} of {len(given)} are not: "
+        f"{describe(lost)}. On the other side, {len(idle)} of {len(known)} ids of {name} have no "
+        f"rows{': ' + describe(idle) if len(idle) else ''}."
+    )
+    alike = _looks_alike(lost, idle)
+    if alike:
+        return f"{text} Ids match as text, and {alike}: write them alike."
+    return f"{text} Add edges, drop these rows, or use --allow-isolates to fit them alone."
+
+
+def plain_id(key: Any) -> str:
+    """An id without capitals and leading zeros: what two spellings of one id have in common.
+
+    Examples
+    --------
+    >>> plain_id("007") == plain_id("7"), plain_id("Oulu") == plain_id("OULU")
+    (True, True)
+    """
+    return str(key).strip().lower().removesuffix(".0").lstrip("0") or "0"
+
+
+def _looks_alike(lost: NDArray[Any], idle: NDArray[Any]) -> str:
+    """A pair that differs only by zeros or capitals."""
+    seen = {plain_id(key): str(key) for key in idle.tolist()}
+    for key in lost.tolist():
+        if plain_id(key) in seen:
+            return f"{key!r} is not {seen[plain_id(key)]!r}"
+    return ""

@@ -1,0 +1,231 @@
+"""From the files of a run to arrays: what is used, what is left out, and what must not be."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele._ids import IdIndex, describe, distinct
+from nefele.graph import Graph
+from nefele.runs.config import RunConfig
+from nefele.runs.edges import edge_graph
+from nefele.runs.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The rows of a run.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, d)
+    y : array of shape (n_rows,)
+        Numbers, or class labels as text.
+    ids : array of shape (n_rows,)
+        Node ids as text.
+    features : tuple of str
+    times : array of shape (n_rows,), optional
+    graph : Graph, optional
+        None: learnt in each fit.
+    places : dict, optional
+        {node id: (first, second coordinate)}.
+    geographic : bool
+        Whether the coordinates are latitude and longitude.
+    notes : tuple of str
+        What a reader must know.
+    """
+
+    X: Array
+    y: NDArray[Any]
+    ids: NDArray[Any]
+    features: tuple[str, ...]
+    times: NDArray[Any] | None
+    graph: Graph | None
+    places: dict[str, tuple[float, float]] | None
+    geographic: bool
+    notes: tuple[str, ...]
+
+    def frame(self, node: str) -> Any:
+        """Features and node ids as a table, the form that the estimators take."""
+        return feature_frame(self.X, self.features, self.ids, node)
+
+
+def feature_frame(X: Array, features: tuple[str, ...], ids: NDArray[Any], node: str) -> Any:
+    """A polars table of the features and the node ids."""
+    import polars as pl
+
+    columns = {name: X[:, j] for j, name in enumerate(features)}
+    return pl.DataFrame({**columns, node: pl.Series(ids.tolist(), dtype=pl.String)})
+
+
+def file_hash(path: str) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_inputs(config: RunConfig) -> Inputs:
+    """Read and check the files of a run; whatever would make the fit fail is a ValueError."""
+    table = Table.read(Path(config.data))
+    for name in (config.node, config.target, config.time, *(config.coords or ())):
+        if name is not None:
+            table.check_column(name)
+    features, columns, notes = choose_features(table, config)
+    y, lost = _target(table, config)
+    X = np.column_stack(columns) if columns else np.empty((len(y), 0))
+    times_lost = _absent(table, config.time)
+    gone = {config.target: lost, **{f: np.isnan(X[:, j]) for j, f in enumerate(features)}}
+    gone[config.node] = _absent(table, config.node)
+    if config.time is not None:
+        gone[config.time] = times_lost
+    keep, dropped = _complete(table, gone, config.drop_missing)
+    notes += dropped
+    if not keep.all():
+        table, X, y = table.take(keep), X[keep], y[keep]
+    if len(y) < 2:
+        raise ValueError(f"{table.name} must have at least 2 complete rows; got {len(y)}.")
+    ids = table.ids(config.node)
+    times = None if config.time is None else table.times(config.time)
+    places, geographic = _places(table, config, ids)
+    graph, more = _graph(config, ids, places, geographic)
+    found = (*notes, *more, *_few_rows(ids))
+    return Inputs(X, y, ids, features, times, graph, places, geographic, found)
+
+
+def choose_features(
+    table: Table, config: RunConfig
+) -> tuple[tuple[str, ...], list[Array], list[str]]:
+    """Names and values of the features, and a note about columns that were left out."""
+    if config.features is not None:
+        names = tuple(table.check_column(name) for name in config.features)
+        return names, [table.numbers(name) for name in names], []
+    taken = {config.node, config.target, config.time, *(config.coords or ())}
+    found, values, text = [], [], []
+    for name in table.columns:
+        if name in taken:
+            continue
+        numbers, odd = table.parsed(name)
+        n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
+        if n_odd and 2 * n_odd < n_numbers + n_odd:
+            raise ValueError(table.odd_message(name, odd))
+        if n_odd or not n_numbers:
+            text.append(name)
+            continue
+        found.append(name)
+        values.append(np.array(numbers.to_numpy(), dtype=np.float64))
+    notes = []
+    if text:
+        notes.append(f"Columns that are empty or hold text are left out: {', '.join(text)}.")
+    if not found:
+        notes.append("There are no numeric features: each model is a constant.")
+    return tuple(found), values, notes
+
+
+def _target(table: Table, config: RunConfig) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The target, and where it is missing."""
+    if config.task == "classification":
+        column = table.text(config.target)
+        return column.fill_null("").to_numpy().astype(str), column.is_null().to_numpy()
+    _, odd = table.parsed(config.target)
+    if 2 * odd.sum() > len(odd):
+        row = int(odd.arg_true()[0])
+        raise ValueError(
+            f'{table.name}: the target "{config.target}" must hold numbers for a regression; got '
+            f"{str(table.frame[config.target][row])!r} at {table.line(row)}. Use "
+            "--task classification for classes."
+        )
+    y = table.numbers(config.target)
+    return y, np.isnan(y)
+
+
+def _absent(table: Table, name: str | None) -> NDArray[np.bool_]:
+    if name is None:
+        return np.zeros(table.frame.height, dtype=bool)
+    return np.asarray(table.text(name).is_null().to_numpy())
+
+
+def _complete(
+    table: Table, gone: dict[str, NDArray[np.bool_]], drop: bool
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Which rows have all values; an error where some are missing, unless they may be dropped."""
+    bad = np.logical_or.reduce(list(gone.values()))
+    if not bad.any():
+        return ~bad, []
+    counts = ", ".join(f"{name} ({int(m.sum())})" for name, m in gone.items() if m.any())
+    if not drop:
+        raise ValueError(
+            f"{table.name} must not have missing values in the columns used; got {counts}, in "
+            f"{int(bad.sum())} of {len(bad)} rows, the first at {table.line(int(bad.argmax()))}. "
+            "Use --drop-missing to leave these rows out, or fill the values in."
+        )
+    return ~bad, [f"{int(bad.sum())} of {len(bad)} rows are left out for missing values: {counts}."]
+
+
+def _places(
+    table: Table, config: RunConfig, ids: NDArray[Any]
+) -> tuple[dict[str, tuple[float, float]] | None, bool]:
+    """Coordinates of each node, and whether they are latitude and longitude."""
+    if config.coords is None:
+        return None, False
+    from nefele.estimators._coords import metric_of
+
+    geographic = metric_of(list(config.coords)) == "haversine"
+    points = np.column_stack([table.numbers(name) for name in config.coords])
+    nodes = distinct(ids)
+    first = np.unique(ids, return_index=True)[1]
+    owner = IdIndex(nodes).positions(ids)
+    for j, name in enumerate(config.coords):
+        lost = np.isnan(points[:, j])
+        moved = points[:, j] != points[first[owner], j]
+        if lost.any() or moved.any():
+            row = int((lost | moved).argmax())
+            what = "is missing" if lost[row] else "differs from that of an earlier row of the node"
+            raise ValueError(
+                f'{table.name}: coordinates must be constant at each node; "{name}" of node '
+                f"{str(ids[row])!r} {what}, at {table.line(row)}. Correct it."
+            )
+    return {
+        str(n): (float(a), float(b)) for n, (a, b) in zip(nodes, points[first], strict=True)
+    }, geographic
+
+
+def _graph(
+    config: RunConfig,
+    ids: NDArray[Any],
+    places: dict[str, tuple[float, float]] | None,
+    geographic: bool,
+) -> tuple[Graph | None, list[str]]:
+    if config.edge_file is not None:
+        return edge_graph(Path(config.edge_file), ids, config.allow_isolates)
+    if config.learns:
+        asked = "" if config.graph else " (no --graph and no --coords was given)"
+        return None, [
+            f"The graph was learnt from the data{asked}: each node is joined to the {config.k} "
+            "nodes whose rows look most like its own. It says nothing about causes."
+        ]
+    from nefele.graphs import knn
+
+    assert places is not None
+    nodes = distinct(ids)
+    points = np.array([places[str(node)] for node in nodes])
+    if len(nodes) == 1:
+        return Graph(nodes, [], []), []
+    metric = "haversine" if geographic else "euclidean"
+    return knn(points, min(config.k, len(nodes) - 1), nodes=nodes, metric=metric), []
+
+
+def _few_rows(ids: NDArray[Any]) -> list[str]:
+    nodes, count = np.unique(ids, return_counts=True)
+    single = nodes[count == 1]
+    if not len(single):
+        return []
+    return [
+        f"{len(single)} of {len(nodes)} nodes have a single row, which cannot be held out: "
+        f"{describe(single)}."
+    ]

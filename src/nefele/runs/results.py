@@ -1,0 +1,199 @@
+"""What a run leaves behind: tables, the path, the facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele._ids import IdIndex
+from nefele.result import Status
+from nefele.runs.config import RunConfig
+from nefele.runs.folder import RunFolder, _save_arrays, now
+from nefele.runs.inputs import Inputs
+from nefele.runs.pipeline import Stages
+from nefele.runs.wording import METRICS, Comparison, edge_notes, missed_notes
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_results(
+    folder: RunFolder, config: RunConfig, inputs: Inputs, stages: Stages
+) -> dict[str, Any]:
+    """Write the tables and the path, and return the facts of the run, without its status."""
+    found = gather(config, inputs, stages)
+    folder.write("path.npz", lambda part: _save_arrays(part, found))
+    folder.write("metrics.csv", metrics_table(found).write_csv)
+    folder.write("coef.csv", coef_table(found).write_csv)
+    names = ("iteration", "objective", "gap", "seconds")
+    lines = [
+        json.dumps(dict(zip(names, _plain(row), strict=True))) for row in found["history"].tolist()
+    ]
+    folder.write_text("history.jsonl", "\n".join(lines) + "\n")
+    return facts(config, inputs, stages, found)
+
+
+def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
+    """Everything a report needs, nodes in the order of the graph; see `nefele.report.View`."""
+    path, held = stages.path, stages.held
+    nodes = path["nodes"]
+    place = IdIndex(nodes).positions(held["nodes"])
+
+    def spread(values: Array) -> Array:
+        out = np.full((*values.shape[:-1], len(nodes)), np.nan)
+        out[..., place] = values
+        return out
+
+    held_out = np.zeros(len(nodes), dtype=np.int64)
+    held_out[place] = held["held_out"]
+    count = len(stages.alphas)
+    errors = np.array([fold["error"] for fold in stages.folds]).reshape(-1, count)
+    blank = np.full(count, np.nan)
+    few = len(errors) < 2
+    found = {
+        "alphas": stages.alphas,
+        "cv_error": errors.mean(axis=0) if len(errors) else blank,
+        "cv_se": blank if few else errors.std(axis=0, ddof=1) / np.sqrt(len(errors)),
+        "best": np.array(stages.chosen if len(errors) else -1),
+        "own_error": spread(held["node_own"]),
+        "pooled_error": spread(held["node_pooled"]),
+        "node_error": spread(held["node_error"]),
+        "held_out": held_out,
+        "parameters": np.array(parameter_names(inputs.features, path["classes"])),
+    }
+    kept = ("chosen", "clearest", "nodes", "rows", "edges", "weights", "coef", "gaps", "clusters")
+    found |= {name: path[name] for name in (*kept, "history")}
+    places = inputs.places or {}
+    if places and all(str(node) in places for node in nodes):
+        points = np.array([places[str(node)] for node in nodes])
+        found["positions"] = points[:, ::-1].copy() if inputs.geographic else points
+        found["geographic"] = np.array(inputs.geographic)
+    return found
+
+
+def parameter_names(features: tuple[str, ...], classes: NDArray[Any]) -> list[str]:
+    """Names of the parameters of a node: for more than two classes, those of each class in turn."""
+    names = [*features, "intercept"]
+    if len(classes) <= 2:
+        return names
+    return [f"{name} [{label}]" for label in classes.tolist() for name in names]
+
+
+def metrics_table(found: Arrays) -> Any:
+    """Per node: rows, held-out rows, errors, gain over own data only, cluster."""
+    import polars as pl
+
+    coupled = found["node_error"][int(found["chosen"])]
+    columns = {
+        "node": pl.Series(found["nodes"].tolist(), dtype=pl.String),
+        "rows": found["rows"],
+        "held_out": found["held_out"],
+        "own_error": found["own_error"],
+        "pooled_error": found["pooled_error"],
+        "nefele_error": coupled,
+        "gain": found["own_error"] - coupled,
+        "cluster": found["clusters"][int(found["chosen"])],
+    }
+    return pl.DataFrame(columns).fill_nan(None)
+
+
+def coef_table(found: Arrays) -> Any:
+    """Per node: the parameters of its model."""
+    import polars as pl
+
+    coef = found["coef"][int(found["chosen"])]
+    nodes = pl.Series("node", found["nodes"].tolist(), dtype=pl.String)
+    columns = [pl.Series(name, coef[:, j]) for j, name in enumerate(found["parameters"].tolist())]
+    taken = [c.name for c in columns]
+    first = nodes if "node" not in taken else nodes.rename("node id")
+    return pl.DataFrame([first, *columns])
+
+
+def compared(found: Arrays) -> Comparison:
+    """The comparison at the held-out rows, from the arrays of a run."""
+    on = found["held_out"] > 0
+    coupled = found["node_error"][int(found["chosen"])]
+    return Comparison(
+        found["own_error"][on], found["pooled_error"][on], coupled[on], found["held_out"][on]
+    )
+
+
+def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> dict[str, Any]:
+    """What run.json says about the result."""
+    path, status = stages.path, str(stages.path["status"])
+    missed = {
+        "cross-validation": int(sum(int(fold["missed"]) for fold in stages.folds)),
+        "fits to the training rows": int(stages.held["missed"]),
+        "path": int(path["missed"]),
+    }
+    notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, config.alpha == "auto")]
+    notes += missed_notes(missed, config.tol) + path["warnings"].tolist()
+    return {
+        "finished": now(),
+        "rows": len(inputs.y),
+        "held_out_rows": int(found["held_out"].sum()),
+        "features": list(inputs.features),
+        "graph": {
+            "n_nodes": len(found["nodes"]),
+            "n_edges": len(found["edges"]),
+            "source": graph_source(config),
+        },
+        "timings": stages.seconds,
+        "converged": status == str(Status.OPTIMAL),
+        "solver_status": status,
+        "advice": Status(status).advice,
+        "gap": finite(float(path["gap"])),
+        "tol": config.tol,
+        "summary": _summary(config, stages, found),
+        "notes": notes,
+    }
+
+
+def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]:
+    """The comparison at held-out rows, and the choice."""
+    comparison, chosen = compared(found), stages.chosen
+    better, worse = comparison.count(comparison.coupled)
+    gain, error = comparison.gain()
+    summary: dict[str, Any] = {
+        "verdict": comparison.verdict(),
+        "helps": comparison.helps,
+        "metric": METRICS[config.task],
+        "scores": dict(comparison.scores),
+        "gain": finite(gain),
+        "gain_se": finite(error),
+        "nodes_judged": int((found["held_out"] > 0).sum()),
+        "nodes_better": better,
+        "nodes_worse": worse,
+        "pooled_better": comparison.count(comparison.pooled)[0],
+        "pooled_worse": comparison.count(comparison.pooled)[1],
+        "alpha": float(stages.alphas[chosen]),
+        "clusters": int(found["clusters"][chosen].max()) + 1,
+    }
+    if "wrong" in stages.held:
+        wrong = stages.held["wrong"]
+        shares = (wrong[-1], wrong[0], wrong[1 + chosen])
+        names = [name for name, _ in comparison.scores]
+        summary["wrong"] = dict(zip(names, map(float, shares), strict=True))
+    return summary
+
+
+def graph_source(config: RunConfig) -> str:
+    """Where the graph comes from."""
+    if config.edge_file is not None:
+        return f"from {Path(config.edge_file).name}"
+    if config.learns:
+        return "learnt from the data"
+    return f"{config.k} nearest by {', '.join(config.coords or ())}"
+
+
+def finite(value: float) -> float | None:
+    """The number, None when JSON has no word for it."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _plain(row: list[float]) -> list[Any]:
+    return [int(row[0]), *(finite(value) for value in row[1:])]

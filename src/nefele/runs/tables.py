@@ -1,0 +1,259 @@
+"""Reading tables: CSV or Parquet, ids as text, numbers with the line of what is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array, check_name
+
+_SEPARATORS = (",", ";", "\t", "|")
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
+_COMMA = re.compile(r"^[+-]?\d+,\d+$")
+_DATE = r"^\d{4}([-/.]\d{2}([-/.]\d{2}([ T].*)?)?)?$"
+_SUFFIXES = {".parquet": "parquet", ".pq": "parquet"}
+
+
+class Table:
+    r"""A file as columns of text (CSV) or of the file's own types (Parquet).
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+    name : str
+        How messages call the file.
+    first_line : int or None
+        Line of the first row in a text file; None for Parquet, whose rows are counted from 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.csv"
+    ...     _ = path.write_text("id;x\n007;1.5\n7;2\n")
+    ...     table = Table.read(path)
+    >>> table.ids("id").tolist(), table.numbers("x").tolist()
+    (['007', '7'], [1.5, 2.0])
+    """
+
+    def __init__(self, frame: Any, name: str, first_line: int | None, places: Any = None) -> None:
+        self.frame, self.name, self.first_line = frame, name, first_line
+        self.places = places  # of the rows in the file, when some were left out
+
+    @classmethod
+    def read(cls, path: Path) -> Table:
+        """Read a file; what is wrong with it is a ValueError."""
+        if not path.exists():
+            raise ValueError(f"No file {str(path)!r}.")
+        if path.is_dir():
+            raise ValueError(f"{str(path)!r} must be a file; it is a folder.")
+        try:
+            if _SUFFIXES.get(path.suffix.lower()) == "parquet":
+                return cls(_read_parquet(path), path.name, None)
+            table = cls(*_read_csv(path)).without_blank_lines()
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ValueError(f"{str(path)!r} cannot be read ({why}).") from None
+        if not table.frame.height:
+            raise ValueError(f"{path.name} must have at least one row; it has a header only.")
+        return table
+
+    def without_blank_lines(self) -> Table:
+        """Without rows that hold nothing at all, such as an empty last line."""
+        import polars as pl
+
+        blank = self.frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        return self.take(~blank.to_numpy()) if blank.any() else self
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.frame.columns)
+
+    def check_column(self, name: str) -> str:
+        """The name, if there is such a column; otherwise an error with a suggestion."""
+        try:
+            return check_name(name, self.columns, "column")
+        except ValueError as error:
+            text = str(error).replace(f'No column "{name}".', f'No column "{name}" in {self.name}.')
+            raise ValueError(text.replace("Available:", "Columns:")) from None
+
+    def line(self, row: int) -> str:
+        """Where a row is in the file."""
+        row = row if self.places is None else int(self.places[row])
+        return f"row {row + 1}" if self.first_line is None else f"line {row + self.first_line}"
+
+    def take(self, keep: Any) -> Table:
+        """The rows where `keep` is true."""
+        import polars as pl
+
+        frame = self.frame.filter(pl.Series(keep))
+        return Table(frame, self.name, self.first_line, np.flatnonzero(keep))
+
+    def text(self, name: str) -> Any:
+        """A column as text (polars Series); a number of Parquet is written as an integer if whole.
+
+        Empty text is missing.
+        """
+        import polars as pl
+
+        column = self.frame[self.check_column(name)]
+        if column.dtype.is_float():
+            whole = (column.drop_nulls().drop_nans() % 1 == 0).all()
+            column = column.fill_nan(None)
+            column = column.cast(pl.Int64) if whole else column
+        column = column.cast(pl.String)
+        stripped = column.str.strip_chars()
+        return stripped.set(stripped == "", None)
+
+    def ids(self, name: str) -> Any:
+        """A column of node ids as text, shape (n_rows,); none may be missing."""
+        column = self.text(name)
+        if column.null_count():
+            row = int(column.is_null().arg_true()[0])
+            raise ValueError(
+                f'{self.name}: the node id must not be missing; column "{name}" is empty in '
+                f"{column.null_count()} row(s), the first at {self.line(row)}. Drop these rows, "
+                "or use --drop-missing."
+            )
+        return column.to_numpy().astype(str)
+
+    def parsed(self, name: str) -> tuple[Any, Any]:
+        """Numbers of a column (null where missing), and which rows hold something else."""
+        import polars as pl
+
+        column = self.frame[self.check_column(name)]
+        if column.dtype == pl.Boolean or column.dtype.is_numeric():
+            found = column.cast(pl.Float64).fill_nan(None)
+            return found, found.is_infinite().fill_null(False)
+        if column.dtype.is_temporal():
+            return column.cast(pl.Float64, strict=False).clear(len(column)), column.is_not_null()
+        text = column.cast(pl.String).str.strip_chars()
+        found = text.cast(pl.Float64, strict=False).fill_nan(None)
+        if found.null_count() == column.null_count():
+            return found, found.is_infinite().fill_null(False)
+        missing = text.is_null() | text.str.to_lowercase().is_in(_MISSING)
+        odd = (found.is_null() & ~missing) | found.is_infinite().fill_null(False)
+        return found, odd
+
+    def numbers(self, name: str) -> Array:
+        """A numeric column, shape (n_rows,), NaN where missing; other text is an error."""
+        found, odd = self.parsed(name)
+        if odd.any():
+            raise ValueError(self.odd_message(name, odd))
+        return np.array(found.to_numpy(), dtype=np.float64)
+
+    def odd_message(self, name: str, odd: Any) -> str:
+        """Error text for values of a column that are no numbers."""
+        row = int(odd.arg_true()[0])
+        value = str(self.frame[name][row])
+        text = (
+            f'{self.name}: column "{name}" must hold numbers; got {value!r} at {self.line(row)}, '
+            f"{int(odd.sum())} such value(s) in all."
+        )
+        if _COMMA.match(value.strip()):
+            return f"{text} This is a decimal comma: write the numbers with a decimal point."
+        return f"{text} Correct it, leave it empty, or leave the column out by --features."
+
+    def times(self, name: str) -> Any:
+        """Times that sort: numbers, or dates that begin with the year, shape (n_rows,)."""
+        import polars as pl
+
+        column = self.frame[self.check_column(name)]
+        if column.null_count():
+            row = int(column.is_null().arg_true()[0])
+            raise ValueError(
+                f'{self.name}: the time must not be missing; column "{name}" is empty at '
+                f"{self.line(row)}. Use --drop-missing."
+            )
+        if column.dtype.is_temporal():
+            return column.to_physical().to_numpy()
+        found, odd = self.parsed(name)
+        if not odd.any() and not found.null_count():
+            return found.to_numpy()
+        text = column.cast(pl.String).str.strip_chars()
+        bad = ~text.str.contains(_DATE)
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            raise ValueError(
+                f'{self.name}: times must be numbers or dates such as 2026-01-31; column "{name}" '
+                f"has {text[row]!r} at {self.line(row)}. Write the year first."
+            )
+        return text.to_numpy().astype(str)
+
+
+def _read_parquet(path: Path) -> Any:
+    import polars as pl
+
+    try:
+        return pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{path.name} must be a Parquet file; {_first_line(error)}.") from None
+
+
+def _read_csv(path: Path) -> tuple[Any, str, int]:
+    """All columns as text, how messages call the file, and the line of the first row."""
+    import polars as pl
+
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if head[:4] == b"PAR1":
+        raise ValueError(f"{path.name} is a Parquet file; give it the suffix .parquet.")
+    if not head.strip():
+        raise ValueError(f"{path.name} must have a header and rows; it is empty.")
+    try:
+        first = head.decode("utf-8-sig", errors="strict" if len(head) < 1 << 16 else "ignore")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} must be UTF-8 text; it is not. Save it as UTF-8.") from None
+    bare = first.lstrip("\r\n")
+    line = 2 + first[: len(first) - len(bare)].count("\n")
+    first = bare.splitlines()[0]
+    separator = sniff(first)
+    names = [name.strip() for name in next(csv.reader(io.StringIO(first), delimiter=separator))]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(f'{path.name} must have distinct columns; "{twice[0]}" is there twice.')
+    try:
+        frame = pl.read_csv(
+            path, separator=separator, infer_schema=False, new_columns=names, glob=False
+        )
+        return frame, path.name, line
+    except pl.exceptions.PolarsError as error:
+        if "utf" in str(error).lower():
+            raise ValueError(f"{path.name} must be UTF-8 text; it is not. Save it so.") from None
+        raise ValueError(_ragged(path, separator, len(names), error)) from None
+
+
+def _ragged(path: Path, separator: str, width: int, error: Exception) -> str:
+    """Error text for a file that cannot be cut into columns."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        for fields in reader:
+            if len(fields) > width:
+                return (
+                    f"{path.name} must have {width} fields in each line, as its header; line "
+                    f"{reader.line_num} has {len(fields)}. If its numbers have decimal commas, "
+                    "write them with decimal points, or separate the columns by semicolons."
+                )
+    return f"{path.name} cannot be read as CSV; {_first_line(error)}."
+
+
+def sniff(header: str) -> str:
+    """The separator that cuts the header into most columns, comma if there is only one.
+
+    Examples
+    --------
+    >>> sniff('station;"tmin, tmax";wind')
+    ';'
+    """
+    cut = {s: len(next(csv.reader(io.StringIO(header), delimiter=s))) for s in _SEPARATORS}
+    return max(_SEPARATORS, key=lambda s: cut[s])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")

@@ -1,0 +1,95 @@
+"""From the folder of a run to what a report shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nefele.report.view import Step, View
+from nefele.runs.config import RunConfig, read_config
+from nefele.runs.folder import RunFolder, load_arrays
+from nefele.runs.results import compared
+from nefele.runs.wording import describe_graph
+
+
+def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
+    """The view of a finished run."""
+    facts = folder.finished_facts() if facts is None else facts
+    config = read_config(folder.file("config.toml"))
+    found = load_arrays(folder.file("path.npz"))
+    summary = facts["summary"]
+    comparison = compared(found)
+    steps = [Step(int(row[0]), *map(float, row[1:])) for row in found["history"]]
+    notes = list(facts["notes"])
+    if not facts["converged"]:
+        notes.insert(
+            0, f"Not trustworthy: the final fit is {facts['solver_status']}. {facts['advice']}"
+        )
+    return View(
+        title=f"{config.target} by {config.node}",
+        task=config.task,
+        target=config.target,
+        metric=summary["metric"],
+        command=facts["command"],
+        created=facts["finished"],
+        version=facts["versions"]["nefele"],
+        facts=_facts(config, facts),
+        verdict=summary["verdict"],
+        notes=notes,
+        scores=comparison.scores,
+        nodes=found["nodes"].tolist(),
+        parameters=found["parameters"].tolist(),
+        rows=found["rows"],
+        edges=found["edges"].astype(np.int64).reshape(-1, 2),
+        weights=found["weights"],
+        alphas=found["alphas"],
+        coef=found["coef"],
+        clusters=found["clusters"],
+        gaps=found["gaps"],
+        cv_error=found["cv_error"],
+        cv_se=found["cv_se"],
+        chosen=int(found["chosen"]),
+        best=int(found["best"]),
+        clearest=int(found["clearest"]),
+        own_error=found["own_error"],
+        pooled_error=found["pooled_error"],
+        node_error=found["node_error"],
+        tol=config.tol,
+        history=steps,
+        positions=found.get("positions"),
+        geographic=bool(found.get("geographic", False)),
+    )
+
+
+def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
+    files = facts["files"]
+    found = [
+        ("data", Path(config.data).name),
+        ("data sha256", files["data"]["sha256"]),
+        ("rows", f"{facts['rows']}, of them {facts['held_out_rows']} held out for the comparison"),
+        ("features", ", ".join(facts["features"]) or "none"),
+        ("graph", describe_graph(facts["graph"])),
+    ]
+    if "graph" in files:
+        found.append(("graph sha256", files["graph"]["sha256"]))
+    held = f"the latest by {config.time}" if config.time else f"at random, seed {config.seed}"
+    found += [
+        ("held out", f"within each node, {held}"),
+        ("penalty", config.penalty),
+        ("alpha", f"{facts['summary']['alpha']:.4g} ({_choice(config)})"),
+        ("standardized", "yes" if config.standardize else "no"),
+    ]
+    if config.ridge:
+        found.append(("ridge term", f"{config.ridge:g}"))
+    gap = facts["gap"]
+    found.append(("certified gap", "none" if gap is None else f"{gap:.1e} (tol {config.tol:g})"))
+    found += [(name, number) for name, number in facts["versions"].items()]
+    return found
+
+
+def _choice(config: RunConfig) -> str:
+    if config.alpha != "auto":
+        return "given"
+    return "by cross-validation, forward in time" if config.time else "by cross-validation"
