@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 Index = NDArray[np.int64]
 
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
-_DIRECT = 300  # nodes up to which a Laplacian is factorised
+_DIRECT = 300  # nodes up to which a Laplacian is factorised at once, and
+_MOST_DIRECT = 5000  # nodes up to which it is after
+_FEW_STEPS = 50  # conjugate gradients that did not suffice
+_SPARSE = 1.05  # edges per node up to which there is hardly any fill
 _CROWDED = 4  # edges per node from which a small Laplacian is solved as a dense matrix
 _MOST_STEPS = 500
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
@@ -75,7 +78,7 @@ class FlowOnly:
     def __init__(self, problem: Problem, w: Array) -> None:
         graph = problem.graph
         self.problem, self.least = problem, 1e-5
-        self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= 1.05 * graph.n_nodes
+        self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
@@ -85,9 +88,10 @@ class FlowOnly:
         right = dual.flow() + graph.div(u)
         right -= _component_means(graph, right)
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
-        if self.direct:
-            return laplacian_direct(graph, give, right), give
-        return conjugate_gradients(laplacian(graph, give), right, rtol, start)[0], give
+        if not self.direct:
+            x, self.direct = potential(graph, give, right, rtol, start)
+            return x, give
+        return laplacian_direct(graph, give, right), give
 
 
 def node_give(problem: Problem, w: Array, u: Array) -> Array:
@@ -159,6 +163,22 @@ def _component_means(graph: Graph, values: Array) -> Array:
     parts = graph.components
     count = np.bincount(parts)
     return np.stack([(np.bincount(parts, v) / count)[parts] for v in values.T], axis=1)
+
+
+def potential(
+    graph: Graph, give: Array, right: Array, rtol: float, start: Array | None = None
+) -> tuple[Array, bool]:
+    """X with D^T C D x = right, nearly, and whether a factorisation is the way to it.
+
+    Conjugate gradients need as many steps as it is far across the graph: when a few do not
+    suffice, a graph that is not too large is factorised.
+    """
+    small = graph.n_nodes <= _MOST_DIRECT
+    most = _FEW_STEPS if small else _MOST_STEPS
+    x, solved = conjugate_gradients(laplacian(graph, give), right, rtol, start, most)
+    if solved or not small:
+        return x, False
+    return laplacian_direct(graph, give, right), True
 
 
 def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:

@@ -15,9 +15,8 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve_triangular
 
 from nefele._checks import Array
-from nefele.correction import laplacian_direct
+from nefele.correction import laplacian_direct, potential
 from nefele.graph import Graph
-from nefele.laplacian import conjugate_gradients, laplacian
 from nefele.problem import Problem
 from nefele.result import Status
 from nefele.solvers import solve
@@ -155,7 +154,7 @@ def _potential(graph: Graph, give: Array, demand: Array) -> Array:
     """Potentials x with D^T C D x = demand, nearly."""
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return laplacian_direct(graph, give, demand)
-    return conjugate_gradients(laplacian(graph, give), demand, 1e-6)[0]
+    return potential(graph, give, demand, 1e-6)[0]
 
 
 class _Forest:

@@ -122,7 +122,11 @@ class CompiledLaplacian(BlockLaplacian):
 
 
 def conjugate_gradients(
-    system: BlockLaplacian, right: Array, rtol: float, start: Array | None = None
+    system: BlockLaplacian,
+    right: Array,
+    rtol: float,
+    start: Array | None = None,
+    most: int = _MOST_STEPS,
 ) -> tuple[Array, bool]:
     """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
     x = np.zeros_like(right) if start is None else start.copy()
@@ -131,7 +135,7 @@ def conjugate_gradients(
     p, z = np.zeros_like(r), np.zeros_like(r)
     square, rz = system.advance(0.0, x, r, p, z)
     system.turn(0.0, p, z)
-    for _ in range(_MOST_STEPS):
+    for _ in range(most):
         if square <= goal**2 or not rz > 0:
             return x, True
         bend = system.product(p, z)
