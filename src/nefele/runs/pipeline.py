@@ -189,18 +189,15 @@ class Pipeline:
         for result in follow(model, design, alphas):
             tell(result)
             points.append(result)
-        start = points[chosen]
         model.set_params(alpha=float(alphas[chosen]))
         final = design.with_alpha(float(alphas[chosen]))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model._solve(self.rows, final, start.w, start.u)
+            model._solve(self.rows, final)  # not from the path's point: the history is shown
         self.folder.write("model.nefele", model.save)
         coef = np.stack([_parameters(model, design, point.w) for point in points])
         coef[chosen] = _stack(model.coef_, model.intercept_)
         clusters = cluster_table(model, design, points)
-        # the path's own solve tells more than the examination of its end
-        steps = model.history_ if len(model.history_) > len(start.history) else start.history
         graph = design.problem.graph
         owner = graph.positions(self.rows.node_ids)
         return {
@@ -216,7 +213,7 @@ class Pipeline:
             "clearest": np.array(_clearest(alphas, clusters, design)),
             "gap": np.array(model.dual_gap_),
             "status": np.array(model.status_),
-            "history": np.array([tuple(r)[:4] for r in steps], dtype=np.float64).reshape(-1, 4),
+            "history": np.array([tuple(r)[:4] for r in model.history_], dtype=np.float64).reshape(-1, 4),
             "warnings": np.array(sorted({str(c.message) for c in caught}), dtype=str),
             "classes": np.array(getattr(model, "classes_", []), dtype=str),
         }
