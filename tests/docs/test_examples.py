@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +131,24 @@ def test_every_solver_name_is_documented():
 
     for name in ("auto", *_BY_NAME):
         assert f'| `"{name}"` |' in README, name
+
+
+def test_the_fit_command_of_the_readme(tmp_path):
+    rng = np.random.default_rng(0)
+    station = np.repeat(np.arange(6), 10)
+    wind = rng.normal(size=60)
+    rows = [f"s{i},{x:.4f},{2 * x + i:.4f}" for i, x in zip(station, wind, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["station,wind,tmax", *rows]))
+    edges = [f"s{i},s{i + 1}" for i in range(5)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    line = re.search(r"^nefele (fit .*)$", README, re.M)[1]
+    code = "import sys; from nefele.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *line.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "own data only" in done.stdout and (tmp_path / "first" / "report.html").is_file()
