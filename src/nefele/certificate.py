@@ -200,10 +200,10 @@ def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[
     of an optimum that nobody knows does not.
     """
     parts = problem.parts
-    size = np.maximum(
-        _part_max(parts, parts, dual.size()),
-        _part_max(parts, parts[problem.graph.head], u),
-    )
+    push = _part_max(parts, parts, dual.size())
+    size = np.maximum(push, _part_max(parts, parts[problem.graph.head], u))
+    # in a column of zeros all is rounding, its own size included
+    size = np.where(push > 0, size, size.max(axis=1, keepdims=True))
     return np.asarray((_part_max(parts, parts, off) <= _ROUNDING * size).all(axis=1))[parts]
 
 

@@ -243,12 +243,13 @@ class GTVBase(BaseEstimator):
         coupled = _design.coupled_mask(
             self.couple, self.couple_intercept, self._names(), rows.X.shape[1], intercept
         )
-        data = _design.local_data(rows, graph.ids, shift, scale, intercept, self.weighting)
-        outputs = self._n_outputs
+        loss, outputs = self._core_loss(), self._n_outputs
+        offset = _design.target_offset(rows, loss, intercept)
+        data = _design.local_data(rows, graph.ids, shift, scale, intercept, self.weighting, offset)
         problem = _design.make_problem(
-            graph, data, self._core_loss(), self.penalty, float(self.alpha), coupled, outputs
+            graph, data, loss, self.penalty, float(self.alpha), coupled, outputs
         )
-        return Design(problem, shift, scale, coupled, outputs)
+        return Design(problem, shift, scale, coupled, outputs, offset)
 
     def _solve(self, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
         with warnings.catch_warnings():

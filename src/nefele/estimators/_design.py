@@ -13,11 +13,15 @@ from nefele._checks import Array, check_name
 from nefele._ids import distinct
 from nefele.data import LocalData
 from nefele.graph import Graph
+from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.penalties import as_penalty
 from nefele.penalties.partial import couple_only
 from nefele.problem import Problem
 
 Mask = NDArray[np.bool_]
+
+_HUGE = np.finfo(float).max
+_FAR = 10.0  # mean of a target, in units of its spread, from which it is taken out
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +49,8 @@ class Rows:
 class Design:
     """A problem of the core and how its parameters relate to the units of X.
 
-    The columns of the problem's X are (X - shift) / scale and, with an intercept, a constant.
+    The columns of the problem's X are (X - shift) / scale and, with an intercept, a constant; its
+    target is y - offset.
 
     Attributes
     ----------
@@ -55,6 +60,8 @@ class Design:
         Columns whose parameters the graph couples.
     n_outputs : int
         Parameter vectors per node: 1, or the number of classes of a multinomial model.
+    offset : float
+        Taken from the target, and added to every intercept.
     """
 
     problem: Problem
@@ -62,6 +69,7 @@ class Design:
     scale: Array
     coupled: Mask
     n_outputs: int = 1
+    offset: float = 0.0
 
     @property
     def fit_intercept(self) -> bool:
@@ -87,6 +95,9 @@ class Design:
         d = len(self.shift)
         coef = blocks[:, :, :d] / self.scale
         constant = blocks[:, :, d] if self.fit_intercept else np.zeros(blocks.shape[:2])
+        constant = constant + self.offset
+        if fill and self.offset:  # what no data determine is zero, in the units of the target
+            constant[self.problem.undetermined] = 0.0
         intercept = constant - coef @ self.shift
         if not fill or self.coupled.all() or self.problem.data is None:
             return coef, intercept
@@ -117,9 +128,9 @@ class Design:
 
     def from_units(self, coef: Array, intercept: Array) -> Array:
         """The parameters w of the problem, shape (n_nodes, n_outputs * columns)."""
-        blocks = coef * self.scale
+        blocks = np.where(np.isfinite(self.scale), coef, 0.0) * np.minimum(self.scale, _HUGE)
         if self.fit_intercept:
-            constant = intercept + coef @ self.shift
+            constant = intercept + coef @ self.shift - self.offset
             blocks = np.concatenate([blocks, constant[:, :, None]], axis=2)
         return blocks.reshape(len(blocks), -1)
 
@@ -127,8 +138,9 @@ class Design:
 def scaling(rows: Rows, standardize: bool, fit_intercept: bool) -> tuple[Array, Array]:
     """Shift and scale of the features: pooled weighted moments of the rows, or 0 and 1.
 
-    Without an intercept nothing is shifted: that would bring one in. Constant columns keep
-    their scale.
+    Without an intercept nothing is shifted, that would bring one in, and constant columns keep
+    their scale; with one they tell nothing more and get an infinite scale: their coefficients are
+    zero.
     """
     d = rows.X.shape[1]
     if not standardize:
@@ -136,7 +148,25 @@ def scaling(rows: Rows, standardize: bool, fit_intercept: bool) -> tuple[Array, 
     mean = np.average(rows.X, axis=0, weights=rows.sample_weight)
     spread = np.sqrt(np.average((rows.X - mean) ** 2, axis=0, weights=rows.sample_weight))
     constant = spread <= 1e-12 * np.abs(rows.X).max(axis=0, initial=0.0)
-    return (mean if fit_intercept else np.zeros(d)), np.where(constant, 1.0, spread)
+    if fit_intercept:
+        return mean, np.where(constant, np.inf, spread)
+    return np.zeros(d), np.where(constant, 1.0, spread)
+
+
+def target_offset(rows: Rows, loss: Any, fit_intercept: bool) -> float:
+    """The mean of a target far from zero, where an intercept can take it.
+
+    For losses that know only differences from the target the solution is the same; the tolerance
+    is then relative to the target's spread, not to its size.
+    """
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    if not fit_intercept or not shiftable or loss.l2 > 0 or getattr(loss, "l1", 0.0) > 0:
+        return 0.0
+    if not len(rows.y):
+        return 0.0
+    mean = float(np.average(rows.y, weights=rows.sample_weight))
+    far = np.isfinite(mean) and abs(mean) > _FAR * float(np.std(rows.y))
+    return mean if far else 0.0
 
 
 def coupled_mask(
@@ -184,7 +214,13 @@ def node_weight(data: LocalData, weighting: str) -> Array | None:
 
 
 def local_data(
-    rows: Rows, nodes: NDArray[Any], shift: Array, scale: Array, fit_intercept: bool, weighting: str
+    rows: Rows,
+    nodes: NDArray[Any],
+    shift: Array,
+    scale: Array,
+    fit_intercept: bool,
+    weighting: str,
+    offset: float = 0.0,
 ) -> LocalData:
     """The rows as the core wants them: scaled, with a constant, packed by node."""
     X = (rows.X - shift) / scale
@@ -192,7 +228,7 @@ def local_data(
         X = np.hstack([X, np.ones((len(X), 1))])
     even = (rows.sample_weight == 1.0).all()
     weight = None if even else rows.sample_weight
-    data = LocalData.from_long(X, rows.y, rows.node_ids, nodes, sample_weight=weight)
+    data = LocalData.from_long(X, rows.y - offset, rows.node_ids, nodes, sample_weight=weight)
     factor = node_weight(data, weighting)
     if factor is None:
         return data

@@ -95,7 +95,7 @@ def run_fold(
     graph = model._make_graph(part)
     design = model._make_design(part, graph)
     w_pooled = _pooled(model, design)
-    set_model(model, design, np.repeat(w_pooled, graph.n_nodes, axis=0))
+    set_model(model, design, np.repeat(w_pooled, graph.n_nodes, axis=0), fill=False)
     model.pooled_coef_, model.pooled_intercept_ = model.coef_[0], model.intercept_[0]
     known = graph.positions(held.node_ids) >= 0
     left_out = 0

@@ -14,7 +14,7 @@ from nefele.losses.base import BoundLoss, Loss, check_labels
 from nefele.losses.rows import BoundRows
 
 _MANY = 100  # classes that need as many rows, if not asked for
-_COMPILED = 200  # numbers in X from which compiled loops pay off, up to
+_COMPILED = 50  # numbers in X from which compiled loops pay off, up to
 _MOST_UNKNOWNS = 100  # parameters per node, beyond which a library's Cholesky is as fast
 
 

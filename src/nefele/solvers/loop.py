@@ -26,7 +26,7 @@ _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
-_ESCAPE = 500  # iterations after which a slow solve asks whether there is a minimiser
+_ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
 _LOOK_BACK = 4  # examined points over which progress is judged for that
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
