@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,18 @@ def describe(ids: NDArray[Any], most: int = 5) -> str:
     return shown + (f", ... ({len(ids)} in all)" if len(ids) > most else "")
 
 
+def did_you_mean(known: NDArray[Any], unknown: NDArray[Any]) -> str:
+    """' Did you mean ...?' for the first unknown id that is like a known one; else nothing."""
+    texts = [key for key in known.tolist()[:10_000] if isinstance(key, str)]
+    folded = {key.strip().lower(): key for key in texts}
+    for key in unknown.tolist()[:5]:
+        if isinstance(key, str):
+            near = get_close_matches(key.strip().lower(), folded, 1, 0.8)
+            if near:
+                return f" Did you mean {folded[near[0]]!r} by {key!r}?"
+    return ""
+
+
 _ADVICE = {  # where the ids stand: who must know them, and what to do
     "the data": ("the graph", "Add the nodes to the graph or drop these rows."),
     "loss": ("the graph", "Add the nodes to the graph or drop these keys of the dict."),
@@ -168,4 +181,5 @@ def unknown_ids_message(known: NDArray[Any], unknown: NDArray[Any], where: str) 
             f"{text} The ids of {owner} are {_kind(known)} such as {describe(known[:1])}, these "
             f"are {_kind(unknown)} such as {describe(unknown[:1])}: convert one side."
         )
-    return f"{text} The ids of {owner}: {describe(known)}. {advice}"
+    hint = did_you_mean(known, unknown)
+    return f"{text}{hint} The ids of {owner}: {describe(known)}. {advice}"

@@ -304,7 +304,7 @@ def _canonical(
             pair = _pair(ids, key[e] // len(ids), key[e] % len(ids))
             raise ValueError(
                 f"Each edge must be given once; {pair} is repeated (or given in both directions). "
-                'Use merge="sum", "max" or "mean".'
+                'Use nefele.as_graph(..., merge="sum"), "max" or "mean".'
             )
         weight = _merge(weight, np.flatnonzero(first), merge)
         key = key[first]

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from nefele.problem import Problem
 
 
+_ROUNDING = 1e-13  # difference, relative to the largest parameter, that is none
+
+
 class ConvergenceWarning(UserWarning):
     """The tolerance was not reached."""
 
@@ -184,7 +187,8 @@ def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]
     """Labels of the groups of connected nodes with equal rows of w, see `Result.clusters`."""
     check_number(tol, "tol", low=0.0)
     spread = float(np.ptp(w, axis=0).max(initial=0.0))
-    equal = np.abs(graph.diff(w)).max(axis=1, initial=0.0) <= tol * spread
+    rounding = _ROUNDING * float(np.abs(w).max(initial=0.0))
+    equal = np.abs(graph.diff(w)).max(axis=1, initial=0.0) <= max(tol * spread, rounding)
     shape = (graph.n_nodes, graph.n_nodes)
     links = sparse.coo_array(
         (np.ones(equal.sum()), (graph.head[equal], graph.tail[equal])), shape=shape

@@ -18,7 +18,8 @@ LAYERS = (
     ("critical", "lam_path", "solvers"),
     ("datasets", "estimators", "privacy", "robust", "runtime", "theory"),
     ("agnostic", "baselines", "graph_learning"),
-    ("flavours", "report", "runs", "cli"),
+    ("flavours", "report", "runs"),
+    ("experiments", "cli"),
 )
 LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
@@ -35,7 +36,7 @@ NEIGHBOURS = {
     "result": {"certificate", "problem"},
     "runtime": {"privacy", "robust"},
     "runs": {"report"},
-    "cli": {"report", "runs"},
+    "cli": {"experiments"},
 }
 # Solvers see losses and penalties through Problem only; these pick special formulas by type.
 SPECIAL = {

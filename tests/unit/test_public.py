@@ -48,7 +48,14 @@ EXPORTED = {
         "solvers",
         "theory",
     ],
-    "nefele.agnostic": ["FedRelaxClassifier", "FedRelaxRegressor"],
+    "nefele.agnostic": [
+        "FedRelaxClassifier",
+        "FedRelaxRegressor",
+        "GTVNetClassifier",
+        "GTVNetRegressor",
+        "TorchClassifier",
+        "TorchRegressor",
+    ],
     "nefele.baselines": [
         "Comparison",
         "Fit",

@@ -1,5 +1,32 @@
-"""Model-agnostic FedRelax: any model with fit and predict at each node of a graph (AGN)."""
+"""Model-agnostic federated learning: any model with fit and predict at each node."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from nefele.agnostic.fedrelax import FedRelaxClassifier, FedRelaxRegressor
 
-__all__ = ["FedRelaxClassifier", "FedRelaxRegressor"]
+if TYPE_CHECKING:
+    from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
+    from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
+
+__all__ = [
+    "FedRelaxClassifier",
+    "FedRelaxRegressor",
+    "GTVNetClassifier",
+    "GTVNetRegressor",
+    "TorchClassifier",
+    "TorchRegressor",
+]
+
+_TORCH = {  # an extra, and slow to import
+    "GTVNetClassifier": "networks",
+    "GTVNetRegressor": "networks",
+    "TorchClassifier": "torch_model",
+    "TorchRegressor": "torch_model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TORCH:
+        return getattr(import_module(f"nefele.agnostic.{_TORCH[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
-from nefele.agnostic._site import Site
+from nefele.agnostic._site import Site, need_gradients
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Rows
 from nefele.estimators._nodes import (
@@ -110,6 +110,9 @@ class FedRelaxBase(GTVBase):
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
         reached = self._reached(graph, place, coupled)
         sites = dict(self._sites(rows, graph, place, reached, seed))
+        if callable(self.discrepancy) and coupled:
+            for site in sites.values():
+                need_gradients(site)
         with _few_threads(rows, shared), Parallel(n_jobs=self.n_jobs) as pool:
             run = Relaxation(
                 graph,

@@ -66,12 +66,8 @@ def move(
     Without a block (no neighbours, or alpha = 0) this is `estimator.fit` on the local rows.
     """
     pull, block = (block, None) if isinstance(block, Pull) else (None, block)
-    if pull is not None and not hasattr(site.prototype, "fit_pulled"):
-        raise ValueError(
-            "A function as discrepancy needs torch models at all nodes, TorchRegressor or "
-            f"TorchClassifier; node {site.name!r} has {type_name(site.prototype)}. Change these, "
-            "or take a discrepancy by name."
-        )
+    if pull is not None:
+        need_gradients(site)
     X, y, weight = _rows(site, block, X_shared, alpha, classes)
     try:
         if pull is None:
@@ -90,6 +86,16 @@ def move(
             "Scale the features, or choose another model."
         )
     return Moved(model, shared, _loss(site, model, classes))
+
+
+def need_gradients(site: Site) -> None:
+    """Refuse a model that cannot follow the gradient of a discrepancy of the user's own."""
+    if not hasattr(site.prototype, "fit_pulled"):
+        raise ValueError(
+            "A function as discrepancy needs torch models at all nodes, TorchRegressor or "
+            f"TorchClassifier; node {site.name!r} has {type_name(site.prototype)}. Change these, "
+            "or take a discrepancy by name."
+        )
 
 
 def _pulled(

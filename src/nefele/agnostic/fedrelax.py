@@ -56,11 +56,12 @@ class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
     schedule : {"jacobi", "gauss-seidel", "random"}
         All nodes at once; one colour of a greedy colouring after the other; or one by one in a
         new random order each round. The latter two use the newest predictions.
-    discrepancy : {"squared", "absolute", "huber"} or ("huber", delta)
+    discrepancy : {"squared", "absolute", "huber"}, ("huber", delta) or callable
         d: (h - h')^2; 2 |h - h'|; or (h - h')^2 / delta up to delta (1), then 2 |h - h'| - delta.
         The last two are squares reweighted in each round, for models that fit squared errors.
         "absolute" is "huber" with delta 1% of the target's standard deviation: the rounds of the
-        plain one may stop short of the minimum.
+        plain one may stop short of the minimum. A callable gets two tensors of predictions on the
+        shared rows and gives one number per row; only for torch models (`TorchRegressor`).
     init : {"local", "zero"}
         Start from local fits, or from models that predict 0, as in AGN, Algorithm 2.
     random_state : int, RandomState or None
@@ -184,7 +185,8 @@ class FedRelaxClassifier(ClassifierMixin, FedRelaxBase):
     estimator : estimator, dict, callable or None
         See `FedRelaxRegressor`; None: LogisticRegression(). A classifier without `predict_proba`
         is taken to be sure of what it predicts.
-    discrepancy : {"cross-entropy"}
+    discrepancy : {"cross-entropy"} or callable
+        A callable gets two tensors of probabilities; only for `TorchClassifier`.
     graph, node, alpha, X_shared, n_shared, rounds, tol, schedule, init, random_state, n_jobs, \
 faults
         See `FedRelaxRegressor`. tol is in units of probability; init="zero" means that all

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from nefele._checks import Array, check_name, check_number
 from nefele._ids import describe, distinct
@@ -127,7 +133,9 @@ class GTVBase(BaseEstimator):
         rows = self._rows.then(rows)
         design = self._make_design(rows, self.graph_)
         coef, intercept = self._stacked()
-        return self._solve(rows, design, design.from_units(coef, intercept), self._flow)
+        w0 = design.from_units(coef, intercept)
+        same = self._flow.shape == (design.problem.graph.n_edges, w0.shape[1])
+        return self._solve(rows, design, w0, self._flow if same else None)
 
     def _take_rows(self, X: Any, y: Any, sample_weight: Any, node_ids: Any, *, reset: bool) -> Rows:
         """Validate what came; rows of weight zero are left out."""
@@ -137,7 +145,6 @@ class GTVBase(BaseEstimator):
             self._node_at = names.index(self.node) if self.node in names else None
         X, ids = split_nodes(X, self.node, node_ids)
         X = self._check_X(X, ids, reset=reset, y=y)
-        y = self._check_target(y, X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         ids = np.zeros(len(X), dtype=np.int64) if ids is None else ids
         if ids is not None and self.graph is not None and self.node is None and node_ids is None:
@@ -146,7 +153,10 @@ class GTVBase(BaseEstimator):
                 "column of X by node=, or pass the ids by node_ids=."
             )
         on = weight > 0
-        return Rows(X[on], y[on], ids[on], weight[on])
+        if not on.all():  # as if these rows were not there, also for what classes there are
+            check_consistent_length(X, y)
+            y = _safe_indexing(y, np.flatnonzero(on))
+        return Rows(X[on], self._check_target(y, X[on]), ids[on], weight[on])
 
     def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
         if y is None:
@@ -167,7 +177,7 @@ class GTVBase(BaseEstimator):
                 ensure_all_finite=False,
                 ensure_min_features=0 if bare else 1,
             )
-        except ValueError:
+        except (ValueError, TypeError):
             text = None if sparse.issparse(X) else text_column(X)
             if text is None:
                 raise
@@ -221,7 +231,7 @@ class GTVBase(BaseEstimator):
             builder = clone(self.graph)
         else:
             return as_graph(self.graph)
-        return builder.fit_graph(
+        found = builder.fit_graph(
             TrainingRows(
                 rows.X,
                 self._targets(rows.y),
@@ -232,6 +242,12 @@ class GTVBase(BaseEstimator):
                 self.node,
             )
         )
+        if not isinstance(found, Graph):
+            raise ValueError(
+                f"fit_graph of {type(builder).__name__} must return a nefele.Graph; got "
+                f"{type(found).__name__}. Use nefele.as_graph in it."
+            )
+        return found
 
     def _make_design(self, rows: Rows, graph: Graph) -> Design:
         """The problem of these rows over this graph, and the way back to the units of X."""
@@ -322,18 +338,8 @@ class GTVBase(BaseEstimator):
     def _raw(self, X: Any, node_ids: Any) -> Array:
         """x^T w + b with the model of each row's node, shape (n_rows,) or (n_rows, n_classes)."""
         check_is_fitted(self, "coef_")
-        node = self.node
-        if isinstance(node, str) and node_ids is None and not is_frame(X):
-            # Tools such as permutation_importance turn a table into an array: same columns.
-            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
-        X, ids = split_nodes(X, node, node_ids)
-        X = self._check_X(X, ids, reset=False)
+        X, ids = self._rows_to_predict(X, node_ids)
         if ids is None:
-            if len(self.nodes_) > 1:
-                raise ValueError(
-                    f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
-                    "node_ids=, or name the id column of X by node=."
-                )
             place = np.zeros(len(X), dtype=np.int64)
         else:
             place = self.graph_.positions(ids)
@@ -342,6 +348,21 @@ class GTVBase(BaseEstimator):
             place, coef, intercept = self._cover(ids, place)
         product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
         return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+
+    def _rows_to_predict(self, X: Any, node_ids: Any) -> tuple[Array, Any]:
+        """Validated features, and the node of each row; None when there is one node only."""
+        node = self.node
+        if isinstance(node, str) and node_ids is None and not is_frame(X):
+            # Tools such as permutation_importance turn a table into an array: same columns.
+            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
+        X, ids = split_nodes(X, node, node_ids)
+        X = self._check_X(X, ids, reset=False)
+        if ids is None and len(self.nodes_) > 1:
+            raise ValueError(
+                f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
+                "node_ids=, or name the id column of X by node=."
+            )
+        return X, ids
 
     def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
         """Models for rows of unknown nodes, by the rule `unseen`."""

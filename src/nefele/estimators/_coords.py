@@ -51,9 +51,15 @@ class Coordinates:
 
 def metric_of(names: list[str] | None) -> str:
     """Great-circle distances when the columns are called latitude and longitude."""
-    if names is None or len(names) != 2:
+    lowered = [str(name).lower() for name in names or []]
+    if len(lowered) > 2 and all(set(lowered) & group for group in _EARTH):
+        rest = [name for name in lowered if name not in _EARTH[0] | _EARTH[1]]
+        raise ValueError(
+            f"coords must have latitude and longitude alone, or no columns of these names; got "
+            f"also {', '.join(rest)}. Leave them out, or rename all for distances on a plane."
+        )
+    if len(lowered) != 2:
         return "euclidean"
-    lowered = [str(name).lower() for name in names]
     both = all(name in _EARTH[k] for k, name in enumerate(lowered))
     if not both and all(name in _EARTH[1 - k] for k, name in enumerate(lowered)):
         raise ValueError(f"coords must be (latitude, longitude), in this order; got {names}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, as_float_array, check_count
@@ -28,6 +30,7 @@ from nefele.result import ConvergenceWarning, DataWarning, Result, equal_groups
 _DEPTH = 1e-4  # least alpha relative to the one where all is one model
 _SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
 _ROUNDING = 1e-10  # alpha, relative to the pull of the data, that is zero but for rounding
+_NOTHING = 1e-15  # squared error, relative to the target's square, that is rounding
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
 _COPIED = (
     "nodes_",
@@ -50,6 +53,7 @@ class GTVBaseCV(BaseEstimator):
 
     _estimator: type[GTVBase]
     _shuffle = False
+    _advice = ""
     alphas: Any
     n_alphas: Any
     cv: Any
@@ -101,20 +105,43 @@ class GTVBaseCV(BaseEstimator):
         model = self._template()
         rows = model._take_rows(X, y, sample_weight, node_ids, reset=True)
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
-        if self.scoring is None:
-            scorer = self._default_scorer(model)
-        else:
-            scorer = check_scoring(model, self.scoring)
+        scorer, table = self._scorer(model, sample_weight), None
+        if self.scoring is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            table = _safe_indexing(X, np.flatnonzero(weight > 0))
         design = model._make_design(rows, model._make_graph(rows))
         self.alphas_ = self._grid(design)
         folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(run_fold)(model, rows, split, self.alphas_, scorer) for split in splits
+            delayed(run_fold)(model, rows, split, self.alphas_, scorer, None, table)
+            for split in splits
         )
-        self._record([fold for fold in folds if np.isfinite(fold.scores).any()], folds)
+        self._rounding = 0.0
+        if self.scoring is None and not hasattr(model, "classes_"):
+            self._rounding = _NOTHING * float(np.mean(rows.y**2))
+        self._record([fold for fold in folds if np.isfinite(fold.scores).all()], folds)
         points = list(follow(model, design, self.alphas_))
         self._mark_clusters(model, design, points)
         self._finish(model, rows, design, points)
         return self
+
+    def _scorer(self, model: Any, sample_weight: Any) -> Scorer:
+        if self.scoring is None:
+            return self._default_scorer(model)
+        if isinstance(self.scoring, list | tuple | set | dict):
+            raise ValueError(
+                f"scoring must be one scorer, by which alpha is chosen; got {self.scoring!r}."
+            )
+        scorer = check_scoring(model, self.scoring)
+        if sample_weight is not None and inspect.isfunction(scorer):
+            takes = inspect.signature(scorer).parameters
+            if "sample_weight" not in takes and not any(
+                p.kind == p.VAR_KEYWORD for p in takes.values()
+            ):
+                raise ValueError(
+                    "scoring must take sample_weight when rows have weights; this function does "
+                    "not. Add sample_weight=None to its parameters."
+                )
+        return scorer
 
     def _splits(
         self, X: Any, y: Any, sample_weight: Any, node_ids: Any, groups: Any, rows: Rows
@@ -172,9 +199,22 @@ class GTVBaseCV(BaseEstimator):
     def _record(self, folds: list[Fold], tried: list[Fold]) -> None:
         left_out = sum(fold.n_left_out for fold in tried)
         if not folds:
+            if any(fold.n_judged for fold in tried):
+                raise ValueError(
+                    f"scoring={self.scoring!r} gave no number in any fold; such as R^2 of one row, "
+                    "or an AUC of one class. Use fewer folds, or another score."
+                )
             raise ValueError(
                 f"No held-out row has a model: the graphs of the folds lack the nodes of all "
                 f'{left_out} rows. Give a graph with all nodes, or use unseen="pooled".'
+            )
+        silent = sum(fold.n_judged > 0 for fold in tried) - len(folds)
+        if silent:
+            warnings.warn(
+                f"{silent} of {len(tried)} folds are left out: their score is not a number, such "
+                "as R^2 of one row, or an AUC of one class.",
+                DataWarning,
+                stacklevel=4,
             )
         scores = np.stack([fold.scores for fold in folds])
         mean = scores.mean(axis=0)
@@ -203,14 +243,14 @@ class GTVBaseCV(BaseEstimator):
         gain = scores[:, chosen] - rival
         self.gain_ = float(gain.mean())
         self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
-        self.coupling_helps_ = self.gain_ > 0
+        self.coupling_helps_ = self.gain_ > self._rounding
         self.n_left_out_ = left_out
         missed = sum(fold.n_missed for fold in folds)
         if missed:
             warnings.warn(
                 f"{missed} of {scores.size} fits of the cross-validation did not reach tol "
                 f"{self.tol:.1e}; their scores are those of the points reached. Increase tol or "
-                "max_iter.",
+                f"max_iter{self._advice}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -287,7 +327,7 @@ class GTVBaseCV(BaseEstimator):
         rival = "own data only" if scores["own"] >= scores["pooled"] else "one pooled model"
         if not self.coupling_helps_:
             return f"Coupling does not help here: {rival} does as well or better."
-        if not self.gain_ > self.gain_se_:
+        if self.gain_ <= self.gain_se_:
             return (
                 f"Coupling helps by {self.gain_:.3g} over {rival}, which is within one standard "
                 f"error ({self.gain_se_:.3g})."

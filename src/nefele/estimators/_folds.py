@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from nefele._checks import Array
 from nefele.critical import consensus
@@ -84,11 +85,13 @@ def run_fold(
     alphas: Array,
     scorer: Scorer,
     told: Callable[[Result], object] | None = None,
+    table: Any = None,
 ) -> Fold:
     """Fit on the training rows of a split, for all alphas, and judge on the others.
 
     `told` gets the solution for each alpha, so that progress can be shown. The scorer judges the
-    pooled model first, then the models along alpha, then those of the nodes' own rows.
+    pooled model first, then the models along alpha, then those of the nodes' own rows. It sees the
+    held-out rows of `table`, X as the user gave it, or else their numbers.
     """
     model = copy.copy(template)
     part, held = take(rows, split[0]), take(rows, split[1])
@@ -98,27 +101,29 @@ def run_fold(
     set_model(model, design, np.repeat(w_pooled, graph.n_nodes, axis=0), fill=False)
     model.pooled_coef_, model.pooled_intercept_ = model.coef_[0], model.intercept_[0]
     known = graph.positions(held.node_ids) >= 0
-    left_out = 0
+    left_out, places = 0, split[1]
     if model.unseen == "raise":
         left_out = int((~known).sum())
-        held = take(held, np.flatnonzero(known))
+        held, places = take(held, np.flatnonzero(known)), places[known]
     if not len(held.y):
         empty = np.full(len(alphas), np.nan)
         return Fold(empty, np.nan, np.nan, left_out, 0, 0, 0)
-    pooled = score(model, held, scorer)
+    X = np.arange(len(held.y))[:, None] if table is None else _safe_indexing(table, places)
+    pooled = score(model, held, scorer, X)
     scores, missed = np.empty(len(alphas)), 0
     for k, result in enumerate(follow(model, design, alphas)):
         missed += not result.converged
         if told is not None:
             told(result)
         set_model(model, design, result.w)
-        scores[k] = score(model, held, scorer)
+        scores[k] = score(model, held, scorer, X)
     (own,) = follow(model, design, np.zeros(1))
     bare = ~design.problem.loss.labelled[:, None]
     set_model(model, design, np.where(bare, w_pooled, own.w), fill=False)
     place = graph.positions(held.node_ids)
     n_own = int(((place >= 0) & ~bare[place, 0]).sum())
-    return Fold(scores, score(model, held, scorer), pooled, left_out, missed, len(held.y), n_own)
+    own_score = score(model, held, scorer, X)
+    return Fold(scores, own_score, pooled, left_out, missed, len(held.y), n_own)
 
 
 def set_model(model: GTVBase, design: Design, w: Array, *, fill: bool = True) -> None:
@@ -128,15 +133,18 @@ def set_model(model: GTVBase, design: Design, w: Array, *, fill: bool = True) ->
     model.coef_, model.intercept_ = model._shaped(*design.to_units(w, fill=fill))
 
 
-def score(model: GTVBase, held: Rows, scorer: Scorer) -> float:
-    """The scorer's verdict on validated rows: it sees row numbers in the place of X."""
+def score(model: GTVBase, held: Rows, scorer: Scorer, X: Any) -> float:
+    """The scorer's verdict on validated rows, whose predictions are computed once; it sees X."""
     z = raw(model, held.X, held.node_ids)
     judged: Any = copy.copy(model)
-    judged._raw = lambda X, node_ids=None: z[np.asarray(X)[:, 0]]
-    numbers = np.arange(len(z))[:, None]
+
+    def known(given: Any, node_ids: Any = None) -> Array:
+        return z if given is X else type(model)._raw(judged, given, node_ids)
+
+    judged._raw = known
     weight = held.sample_weight
     extra = {} if (weight == 1.0).all() else {"sample_weight": weight}
-    return float(scorer(judged, numbers, labels(model, held.y), **extra))
+    return float(scorer(judged, X, labels(model, held.y), **extra))
 
 
 def raw(model: GTVBase, X: Array, node_ids: NDArray[Any]) -> Array:

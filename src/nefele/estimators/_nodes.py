@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nefele._checks import check_name, type_name
-from nefele._ids import as_ids, describe, distinct
+from nefele._ids import as_ids, describe, did_you_mean, distinct
 
 Ids = NDArray[Any]
 
@@ -67,6 +67,10 @@ def text_column(X: Any) -> tuple[Any, Any] | None:
     None when there is no such column.
     """
     names = list(X.columns) if is_frame(X) else None
+    for name in names or []:
+        column = np.asarray(X[name].to_numpy())
+        if column.dtype.kind in "Mm" and len(column):
+            return name, str(column[0])
     values = np.asarray(X.to_numpy() if is_frame(X) else X)
     if values.ndim != 2 or values.dtype.kind not in "OUT":
         return None
@@ -151,8 +155,8 @@ def mismatch_message(known: Ids, ids: Ids, unknown: Ids) -> str:
     idle = len(known) - (len(given) - len(missing))
     text = (
         f"Every node id of X must be a node of the graph; {len(missing)} of {len(given)} are not: "
-        f"{describe(missing)}. The graph has {len(known)} nodes, {idle} of them without rows: "
-        f"{describe(known)}."
+        f"{describe(missing)}.{did_you_mean(known, missing)} The graph has {len(known)} nodes, "
+        f"{idle} of them without rows: {describe(known)}."
     )
     if known.dtype.kind != missing.dtype.kind:
         return (
@@ -166,8 +170,8 @@ def unseen_message(known: Ids, unknown: Ids, why: str) -> str:
     """Error text for ids at prediction that have no model."""
     missing = distinct(unknown)
     text = (
-        f"{len(missing)} node id(s) were not seen in fit: {describe(missing)}. Known are "
-        f"{len(known)}: {describe(known)}."
+        f"{len(missing)} node id(s) were not seen in fit: {describe(missing)}."
+        f"{did_you_mean(known, missing)} Known are {len(known)}: {describe(known)}."
     )
     if known.dtype.kind != missing.dtype.kind:
         return f"{text} Their types differ: convert one side."

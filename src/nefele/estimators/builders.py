@@ -119,13 +119,7 @@ class SpatialKNN(GraphBuilder):
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""
         check_name(self.metric, ("auto", "euclidean", "haversine"), "metric")
-        found = self._coordinates(rows)
-        lost = distinct(rows.node_ids[IdIndex(found.ids).positions(rows.node_ids) < 0])
-        if len(lost):
-            raise ValueError(
-                f"coords must have every node with rows; missing: {describe(lost)}. Known are "
-                f"{len(found.ids)}: {describe(found.ids)}."
-            )
+        found = node_coordinates(self.coords, rows, "SpatialKNN")
         return _neighbours(
             found.points,
             found.ids,
@@ -134,18 +128,6 @@ class SpatialKNN(GraphBuilder):
             weight=self.weight,
             scale=self.scale,
         )
-
-    def _coordinates(self, rows: TrainingRows) -> Coordinates:
-        coords = rows.coords if self.coords is None else self.coords
-        if coords is None:
-            raise ValueError("SpatialKNN needs coords: a dict, a table, or columns of X.")
-        if not isinstance(coords, list | tuple):
-            return as_coordinates(coords, rows.node)
-        names = rows.feature_names or []
-        for name in coords:
-            check_name(name, names, "column")
-        ids, mean, _ = node_moments(rows, rows.X[:, [names.index(name) for name in coords]])
-        return Coordinates(ids, mean, metric_of([str(name) for name in coords]))
 
 
 class MomentsKNN(GraphBuilder):
@@ -186,6 +168,8 @@ class MomentsKNN(GraphBuilder):
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""
         values = np.hstack([rows.X, rows.targets]) if self.target else rows.X
+        if not values.shape[1]:
+            raise ValueError("MomentsKNN(target=False) needs features; X has none.")
         ids, mean, deviation = node_moments(rows, values)
         # Sampling noise is alike in these units; between-node spreads would blow it up to the
         # size of real differences.
@@ -193,6 +177,30 @@ class MomentsKNN(GraphBuilder):
         unit = np.where(inside > 0, inside, mean.std(axis=0))
         points = np.hstack([mean, deviation]) / np.tile(np.where(unit > 0, unit, 1.0), 2)
         return _neighbours(points, ids, self.k, weight=self.weight, scale=self.scale)
+
+
+def node_coordinates(coords: Any, rows: TrainingRows, who: str) -> Coordinates:
+    """Points of all nodes with rows, perhaps of more: from `coords`, by default those of the rows.
+
+    A list of names means columns of X, averaged over the rows of each node.
+    """
+    coords = rows.coords if coords is None else coords
+    if coords is None:
+        raise ValueError(f"{who} needs coords: a dict, a table, or columns of X.")
+    if isinstance(coords, list | tuple):
+        names = rows.feature_names or []
+        for name in coords:
+            check_name(name, names, "column")
+        ids, mean, _ = node_moments(rows, rows.X[:, [names.index(name) for name in coords]])
+        return Coordinates(ids, mean, metric_of([str(name) for name in coords]))
+    found = as_coordinates(coords, rows.node)
+    lost = distinct(rows.node_ids[IdIndex(found.ids).positions(rows.node_ids) < 0])
+    if len(lost):
+        raise ValueError(
+            f"coords must have every node with rows; missing: {describe(lost)}. Known are "
+            f"{len(found.ids)}: {describe(found.ids)}."
+        )
+    return found
 
 
 def node_moments(rows: TrainingRows, values: Array) -> tuple[NDArray[Any], Array, Array]:

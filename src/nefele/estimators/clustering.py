@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from nefele._checks import Array, check_count, check_number
+from nefele._checks import Array, as_float_array, check_count, check_number
 from nefele.critical import lam_max
 from nefele.estimators._solving import whole_path
 from nefele.estimators.clearest import clearest
@@ -198,6 +198,10 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         >>> found.labels.tolist()
         [[0, 0, 0], [0, 1, 2]]
         """
+        if alphas is not None:
+            alphas = as_float_array(alphas, "alphas", 1)
+            if not len(alphas) or not (np.isfinite(alphas) & (alphas >= 0)).all():
+                raise ValueError(f"alphas must be >= 0, at least one; got {alphas.tolist()}.")
         problem, points = self._problem(X)
         return self._follow(problem, points.mean(axis=0), alphas)
 

@@ -189,6 +189,7 @@ coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alp
 
     _estimator = GTVClassifier
     _shuffle = True
+    _advice = ", or where classes can be separated or a fold lacks one, use Logistic(l2=1e-3)"
 
     def __init__(
         self,

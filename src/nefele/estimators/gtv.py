@@ -338,6 +338,12 @@ pooled_intercept_, n_features_in_, feature_names_in_
     def _check_target(self, y: Any, X: Array) -> Array:
         y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)
         check_consistent_length(X, y)
+        if y.dtype.kind == "O" and len({type(label) for label in y.tolist()}) > 1:
+            kinds = sorted({type(label).__name__ for label in y.tolist()})
+            raise ValueError(
+                f"The labels in y must be of one type; got {', '.join(kinds)}. Drop missing ones, "
+                "or convert: y.astype(str)."
+            )
         check_classification_targets(y)
         if not getattr(self, "_keep_classes", False):
             given = getattr(self, "_classes", None)

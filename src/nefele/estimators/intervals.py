@@ -17,7 +17,6 @@ from nefele.data import LocalData
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Design
 from nefele.estimators._folds import raw
-from nefele.estimators._nodes import split_nodes
 from nefele.estimators._solving import solve
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
@@ -81,8 +80,7 @@ class Intervals:
         low, high : arrays of shape (n_rows,), or (n_rows, n_classes) for class probabilities
             Scores instead of probabilities when the loss is the hinge loss.
         """
-        X, ids = split_nodes(X, self.model.node, node_ids)
-        X = self.model._check_X(X, ids, reset=False)
+        X, ids = self.model._rows_to_predict(X, node_ids)
         if ids is None:
             ids = np.repeat(self.model.nodes_[:1], len(X))
         one = copy.copy(self.model)

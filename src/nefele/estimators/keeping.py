@@ -30,7 +30,8 @@ def keep_node(transformer: Any, node: Any = None) -> KeepNode:
         Such as `StandardScaler()`, `SimpleImputer()` or a pipeline of these.
     node : str or int, optional
         Column of X with the node ids, by name or position. Default: the only column of a table
-        that holds no numbers.
+        that holds no numbers. In arrays, a transformer that changes the number of columns moves
+        the ids, unless they are the last ones: use -1.
 
     Returns
     -------

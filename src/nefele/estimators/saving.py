@@ -42,6 +42,22 @@ _UNREADABLE = (  # what NumPy and zipfile raise for files that are none of their
     struct.error,
     zlib.error,
 )
+_FITTED = {
+    "classes_",
+    "clusters_",
+    "coef_",
+    "dual_gap_",
+    "feature_names_in_",
+    "graph_",
+    "history_",
+    "intercept_",
+    "n_features_in_",
+    "n_iter_",
+    "nodes_",
+    "pooled_coef_",
+    "pooled_intercept_",
+    "status_",
+}
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -84,7 +100,8 @@ class _Packer:
             return {"builder": type(value).__name__, "of": packed}
         raise ValueError(
             f"{what} must be saved without pickle; {type_name(value)} cannot. Use joblib for such "
-            "a model, or convert it: graphs by nefele.as_graph, tables of coordinates to a dict."
+            "a model, or convert it: graphs by nefele.as_graph, tables of coordinates to a dict, "
+            "node ids and labels to text or numbers."
         )
 
     def _named(self, value: Any, what: str) -> Any:
@@ -190,6 +207,7 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
             np.savez_compressed(file, facts=text, **packer.arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
         if temporary is not None:
@@ -198,6 +216,13 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
             f"The model could not be written to {str(path)!r} ({error.strerror}); a file that was "
             "there stays as it was. Name a file in a folder that can be written."
         ) from None
+
+
+def _umask() -> int:
+    """Permissions that new files do not get; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def load(path: Any) -> Any:
@@ -263,7 +288,22 @@ def _restore(kind: str, facts: dict[str, Any], unpacker: _Unpacker) -> Any:
         if not _is_fitted_name(name) or hasattr(found, name):
             raise KeyError(name)
         setattr(model, name, unpacker.unpack(value))
+    _check_restored(model)
     return model
+
+
+def _check_restored(model: Any) -> None:
+    """Raise ValueError unless the parts of a model fit together."""
+    graph = model.graph_
+    outputs = model._n_outputs
+    inner = (outputs,) if outputs > 1 else ()
+    shape = (graph.n_nodes, *inner, model.n_features_in_)
+    strange = {n for n in vars(model) if n.endswith("_") and n not in _FITTED}
+    fits = model.coef_.shape == shape and model.intercept_.shape == shape[:-1]
+    finite = np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    if strange or not fits or not finite or len(model.nodes_) != graph.n_nodes:
+        raise ValueError("parts that do not fit together")
+    model._check_parameters()
 
 
 def _is_fitted_name(name: str) -> bool:

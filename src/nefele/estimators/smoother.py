@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nefele._checks import Array, check_count, check_number
+from nefele._checks import Array, as_float_array, check_count, check_number
 from nefele._ids import as_ids, describe, unknown_ids_message
 from nefele.critical import lam_max
 from nefele.estimators._solving import solve, whole_path
@@ -27,7 +27,7 @@ from nefele.graphs import as_graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
-from nefele.result import DataWarning, Result
+from nefele.result import DataWarning, Result, equal_groups
 
 
 class GraphSignalSmoother(RegressorMixin, BaseEstimator):
@@ -210,7 +210,10 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
 
     def _candidates(self, target: Array, seen: NDArray[np.bool_]) -> Array:
         if self.alphas is not None:
-            return np.sort(np.asarray(self.alphas, dtype=np.float64))[::-1]
+            alphas = as_float_array(self.alphas, "alphas", 1)
+            if not len(alphas) or not (np.isfinite(alphas) & (alphas >= 0)).all():
+                raise ValueError(f"alphas must be >= 0, at least one; got {alphas.tolist()}.")
+            return np.sort(alphas)[::-1]
         count = check_count(self.n_alphas, "n_alphas", low=1)
         top = lam_max(self._problem(target, seen))
         return np.geomspace(top, 1e-4 * top, count) if top > 0 else np.ones(1)
@@ -232,7 +235,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
         signal = np.where(reach, result.w + self._centre, np.nan)
         self.signal_ = signal[:, 0] if self._flat else signal
         self.observed_ = seen[:, 0] if self._flat else seen
-        self.clusters_ = result.clusters()
+        self.clusters_ = equal_groups(self.graph_, result.w + self._centre)
         self.dual_gap_ = result.gap
 
     def _say(self) -> None:
@@ -240,10 +243,13 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
         lost = np.isnan(self.signal_.reshape(self.graph_.n_nodes, -1)).any(axis=1)
         if lost.any():
             parts = len(np.unique(self.graph_.components[lost]))
+            where = f"in {parts} component(s) of the graph have no observed node to learn from"
+            advice = "Add edges or values."
+            if self.alpha_ == 0:
+                where, advice = "have no value, and alpha=0 couples nothing", "Use alpha > 0."
             warnings.warn(
-                f"{int(lost.sum())} node(s) in {parts} component(s) of the graph have no observed "
-                f"node to learn from: {describe(self.graph_.ids[lost])}. Their signal is NaN. Add "
-                "edges or values.",
+                f"{int(lost.sum())} node(s) {where}: {describe(self.graph_.ids[lost])}. Their "
+                f"signal is NaN. {advice}",
                 DataWarning,
                 stacklevel=3,
             )
@@ -261,7 +267,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
         array of shape (n_samples,) or (n_samples, n_signals)
         """
         check_is_fitted(self)
-        if X is None and self.graph is not None:
+        if X is None:
             return self.signal_.copy()
         if self.graph is not None:
             return self.signal_[self._positions(X)]

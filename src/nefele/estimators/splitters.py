@@ -215,8 +215,11 @@ def column_of(X: Any, name: Any, role: str) -> Any:
 
 def _times(column: Any) -> NDArray[Any]:
     """Times that compare: numbers, dates, or anything with an order, as ranks."""
+    codes = getattr(getattr(column, "cat", None), "codes", None)  # an order of its own
+    if codes is not None and getattr(column.cat, "ordered", False):
+        column = np.where(codes.to_numpy() >= 0, codes.to_numpy().astype(float), np.nan)
     values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
-    if values.dtype.kind in "fM":
+    if values.dtype.kind in "fMm":
         missing = np.isnan(values)
     elif values.dtype.kind == "O":
         missing = np.array([v is None or v != v for v in values.tolist()])

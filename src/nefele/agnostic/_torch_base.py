@@ -1,0 +1,160 @@
+"""torch, if it is installed, and what all networks need of it: building, seeds, threads, losses."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import check_name, type_name
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError('Networks of torch need torch: pip install "nefele[torch]".') from error
+
+Tensor = torch.Tensor
+Module = torch.nn.Module
+RowLoss = Callable[[Tensor, Tensor], Tensor]
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+# torch has one random generator per process: who seeds it must be alone.
+_ALONE = threading.RLock()
+
+
+@contextmanager
+def session(seed: int, n_threads: int | None) -> Iterator[None]:
+    """Seeded random numbers and a number of threads, both as before afterwards."""
+    with _ALONE, torch.random.fork_rng(devices=[]), torch.enable_grad(), threads(n_threads):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """So many threads of torch; None leaves them alone."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if count is not None:
+            torch.set_num_threads(before)
+
+
+def tensor(values: NDArray[Any], dtype: str) -> Tensor:
+    """A copy, so that read-only arrays are welcome."""
+    return torch.tensor(values, dtype=DTYPES[check_name(dtype, DTYPES, "dtype")])
+
+
+def plain_network(n_features: int, n_outputs: int = 1) -> Module:
+    """One hidden layer of 32 units, the default network."""
+    return torch.nn.Sequential(
+        torch.nn.Linear(n_features, 32), torch.nn.Tanh(), torch.nn.Linear(32, n_outputs)
+    )
+
+
+def build(module: Any, n_features: int, n_outputs: int, dtype: str) -> Module:
+    """A network of one's own from a factory or as a copy, its outputs checked.
+
+    A factory gets n_features and, if it has a parameter n_outputs or a second one without a
+    default, n_outputs.
+    """
+    if module is None:
+        made: Any = plain_network(n_features, n_outputs)
+    elif isinstance(module, Module):
+        made = copy.deepcopy(module)
+    elif callable(module):
+        both = _takes_outputs(module)
+        made = module(n_features, n_outputs) if both else module(n_features)
+    else:
+        made = module
+    if not isinstance(made, Module):
+        raise ValueError(
+            "module must be a torch.nn.Module, or a function of n_features[, n_outputs] that "
+            f"makes one; got {type_name(made)}."
+        )
+    made = made.to(DTYPES[check_name(dtype, DTYPES, "dtype")])
+    _check_outputs(made, n_features, n_outputs, dtype)
+    return made
+
+
+def _takes_outputs(factory: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(factory).parameters
+    except ValueError:
+        return False
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in parameters.values() if p.kind in plain and p.default is p.empty]
+    return len(needed) > 1 or "n_outputs" in list(parameters)[1:2]
+
+
+def _check_outputs(module: Module, n_features: int, n_outputs: int, dtype: str) -> None:
+    """Two rows through the network: it must take the features and give the outputs."""
+    module.eval()
+    rows = torch.zeros(2, n_features, dtype=DTYPES[dtype])
+    try:
+        with torch.no_grad():
+            shape = tuple(module(rows).shape)
+    except RuntimeError as error:
+        raise ValueError(
+            f"module must take rows of {n_features} features, shape (n_rows, {n_features}); it "
+            f"failed: {error}"
+        ) from error
+    allowed: list[tuple[int, ...]] = [(2, n_outputs)]
+    if n_outputs <= 2:  # one logit is enough for two classes
+        allowed += [(2, 1), (2,)]
+    if shape not in allowed:
+        raise ValueError(
+            f"module must give {n_outputs} output(s) per row; two rows of {n_features} features "
+            f"gave shape {shape}. Change its last layer."
+        )
+
+
+def values_of(out: Tensor) -> Tensor:
+    """Predictions of a regression network, shape (n_rows,)."""
+    return out.squeeze(-1) if out.ndim == 2 else out
+
+
+def logits_of(out: Tensor, n_outputs: int) -> Tensor:
+    """Logits of all classes, shape (n_rows, n_classes); a single one is that of the second."""
+    if n_outputs == 2 and (out.ndim == 1 or out.shape[-1] == 1):
+        single = values_of(out)
+        return torch.stack([torch.zeros_like(single), single], dim=-1)
+    return out
+
+
+def _squared(z: Tensor, y: Tensor) -> Tensor:
+    return (z - y) ** 2
+
+
+def _absolute(z: Tensor, y: Tensor) -> Tensor:
+    return (z - y).abs()
+
+
+def _cross_entropy(z: Tensor, y: Tensor) -> Tensor:
+    return torch.nn.functional.cross_entropy(z, y, reduction="none")
+
+
+REGRESSION: dict[str, RowLoss] = {"absolute": _absolute, "squared": _squared}
+CLASSIFICATION: dict[str, RowLoss] = {"cross_entropy": _cross_entropy}
+
+
+def as_row_loss(loss: Any, known: dict[str, RowLoss]) -> RowLoss:
+    """The loss of each row, by name or as a function of outputs and targets."""
+    if callable(loss):
+        return loss
+    return known[check_name(loss, known, "loss")]
+
+
+def to_numpy(values: Tensor) -> NDArray[np.float64]:
+    """As float64."""
+    return values.detach().cpu().numpy().astype(np.float64)

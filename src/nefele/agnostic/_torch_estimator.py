@@ -1,0 +1,218 @@
+"""What the regressor and the classifier of torch share: training, and the pull of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from nefele._checks import Array, check_count, check_flag, check_name
+from nefele.agnostic._discrepancy import Pull
+from nefele.agnostic._torch_base import (
+    DTYPES,
+    Module,
+    RowLoss,
+    Tensor,
+    build,
+    session,
+    tensor,
+    threads,
+    torch,
+)
+from nefele.agnostic._torch_train import Plan, train
+
+_SEEDS = 2**31 - 1
+
+
+class TorchBase(BaseEstimator):
+    """Training and prediction; a subclass gives the loss and the meaning of the outputs."""
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        loss: Any,
+        optimizer: Any = "adam",
+        lr: float = 0.01,
+        epochs: int = 200,
+        batch_size: int | None = None,
+        early_stop: int | None = None,
+        weight_decay: float = 0.0,
+        warm_start: bool = False,
+        dtype: str = "float32",
+        n_threads: int | None = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.optimizer = optimizer
+        self.lr = lr
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.early_stop = early_stop
+        self.weight_decay = weight_decay
+        self.warm_start = warm_start
+        self.dtype = dtype
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    # -- for the subclasses -------------------------------------------------------------------
+
+    def _row_loss(self) -> RowLoss:
+        raise NotImplementedError
+
+    def _outputs(self, module: Module, X: Tensor) -> Tensor:
+        """Predictions, or logits of all classes."""
+        raise NotImplementedError
+
+    def _shared(self, outputs: Tensor) -> Tensor:
+        """What neighbours compare: predictions, or probabilities."""
+        raise NotImplementedError
+
+    def _check(
+        self, X: Any, y: Any, going_on: bool, classes: NDArray[Any] | None, at_least: int
+    ) -> tuple[Array, NDArray[Any]]:
+        """X and the target as numbers; sets `classes_` of a classifier."""
+        raise NotImplementedError
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
+    # -- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train from new parameters; with `warm_start` from those of the last fit.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0: the weighted mean of the losses is minimised.
+        """
+        going_on = bool(self.warm_start) and hasattr(self, "module_")
+        return self._fit(X, y, sample_weight, going_on)
+
+    def fit_pulled(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_shared: Array,
+        pull: Pull,
+        alpha: float,
+        classes: NDArray[Any] | None = None,
+    ) -> Any:
+        """One update of FedRelax with a discrepancy of the user's own (AGN, Eq. (11)).
+
+        Minimises L(h) + alpha sum_j A_j d(h, p_j), d the mean over the shared rows of
+        [discrepancy(h, p) + discrepancy(p, h)] / 2, which is symmetric whatever was given.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            See `fit`; there may be no rows.
+        X_shared : array of shape (m', d)
+        pull : Pull
+            The neighbours' predictions on the shared rows, the weights of the edges, and the
+            discrepancy: a function of two tensors of shape (m',), or (m', n_classes) with
+            probabilities, that gives one number per row.
+        alpha : float
+        classes : array of shape (n_classes,), optional
+            All labels there are; for classifiers.
+        """
+        same = classes is None or np.array_equal(getattr(self, "classes_", []), classes)
+        going_on = bool(self.warm_start) and hasattr(self, "module_") and same
+        return self._fit(X, y, sample_weight, going_on, classes, (X_shared, pull, alpha))
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        going_on: bool,
+        classes: NDArray[Any] | None = None,
+        coupling: tuple[Array, Pull, float] | None = None,
+    ) -> Any:
+        plan = self._check_parameters()
+        X, y = self._check(X, y, going_on, classes, 0 if coupling else 1)
+        weight = np.zeros(0)
+        if len(X):
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        on = weight > 0
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        with session(seed, self.n_threads):
+            if not going_on:
+                self.module_ = build(self.module, X.shape[1], self._n_outputs, self.dtype)
+            self.loss_curve_ = self._train(plan, X[on], y[on], weight[on], coupling)
+        self.n_iter_ = len(self.loss_curve_)
+        return self
+
+    def _train(
+        self,
+        plan: Plan,
+        X: Array,
+        y: NDArray[Any],
+        weight: Array,
+        coupling: tuple[Array, Pull, float] | None,
+    ) -> list[float]:
+        rows, loss = tensor(X, self.dtype), self._row_loss()
+        target = torch.tensor(y) if y.dtype.kind == "i" else tensor(y, self.dtype)
+        share = tensor(weight / weight.mean() if len(weight) else weight, self.dtype)
+
+        def local(at: Any) -> Tensor:
+            losses = loss(self._outputs(self.module_, rows[at]), target[at])
+            return (share[at] * losses).mean()
+
+        if coupling is None:
+            return train(self.module_, local, len(rows), plan)
+        X_shared, pull, alpha = coupling
+        common = tensor(X_shared, self.dtype)
+        heard, weights = tensor(pull.news, self.dtype), tensor(pull.weights, self.dtype)
+
+        def pulled(at: Any) -> Tensor:
+            h = self._shared(self._outputs(self.module_, common))
+            apart = torch.stack([symmetric(pull.call, h, p) for p in heard])
+            coupling = alpha * (weights * apart).sum()
+            return coupling + local(at) if len(rows) else coupling
+
+        return train(self.module_, pulled, len(rows), plan)
+
+    def _check_parameters(self) -> Plan:
+        check_flag(self.warm_start, "warm_start")
+        check_name(self.dtype, DTYPES, "dtype")
+        if self.n_threads is not None:
+            check_count(self.n_threads, "n_threads", low=1)
+        self._row_loss()
+        return Plan.of(self)
+
+    def _forward(self, X: Any) -> Tensor:
+        """Outputs of the fitted network, without dropout."""
+        check_is_fitted(self, "module_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        with torch.no_grad(), threads(self.n_threads):
+            return self._outputs(self.module_.eval(), tensor(X, self.dtype))
+
+
+def symmetric(call: Any, h: Tensor, p: Tensor) -> Tensor:
+    """Mean over the rows of [call(h, p) + call(p, h)] / 2."""
+    both = call(h, p) + call(p, h)
+    if both.shape != h.shape[:1]:
+        raise ValueError(
+            f"discrepancy must give one number per shared row, shape {tuple(h.shape[:1])}; got "
+            f"{tuple(both.shape)}. Sum over the classes, and leave out the mean over the rows."
+        )
+    return both.mean() / 2
+
+
+def free_value(call: Any, h: Array, p: Array) -> float:
+    """The discrepancy of two arrays of predictions."""
+    with torch.no_grad():
+        return float(symmetric(call, torch.tensor(h), torch.tensor(p)))

@@ -1,0 +1,225 @@
+"""What the networks of regression and of classification share: checks, the fit, predictions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nefele._checks import Array, check_count, check_name, check_number
+from nefele._ids import describe
+from nefele.agnostic._torch_base import (
+    DTYPES,
+    Module,
+    RowLoss,
+    Tensor,
+    build,
+    session,
+    tensor,
+    threads,
+    torch,
+)
+from nefele.agnostic._torch_rounds import Rounds
+from nefele.agnostic._torch_stack import Source, Stack
+from nefele.data import LocalData
+from nefele.estimators._base import GTVBase
+from nefele.estimators._design import Rows
+from nefele.estimators._nodes import (
+    column_of_array,
+    is_frame,
+    mismatch_message,
+    split_nodes,
+    unseen_message,
+)
+from nefele.graph import Graph
+from nefele.penalties import as_penalty
+from nefele.result import DataWarning, Status
+from nefele.runtime.messages import Ledger
+
+_SEEDS = 2**31 - 1
+
+
+class NetBase(GTVBase):
+    """Fit and choice of networks; a subclass gives the target, the loss and `predict`."""
+
+    module: Any
+    gamma: Any
+    optimizer: Any
+    lr: Any
+    rounds: Any
+    prox_steps: Any
+    batch_size: Any
+    dtype: Any
+    n_threads: Any
+    random_state: Any
+
+    # What the parent asks of linear models; not parameters here.
+    coords = None
+    fit_intercept = True
+    unseen = "raise"
+
+    _labels = False
+
+    @property
+    def save(self) -> Any:
+        """Networks are arbitrary objects, which the plain file format cannot hold."""
+        raise AttributeError(f"{type(self).__name__} has no save; use joblib.dump or pickle.")
+
+    def _row_loss(self) -> RowLoss:
+        raise NotImplementedError
+
+    def _outputs(self, out: Tensor) -> Tensor:
+        """Predictions, or logits of all classes."""
+        raise NotImplementedError
+
+    # -- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+        """Fit one network per node of the graph.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+            pandas, polars, NumPy or SciPy sparse.
+        y : array of shape (n_rows,)
+            Target.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        graph = self._make_graph(rows)
+        data = _packed(rows, graph)
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        with session(seed, self.n_threads):
+            module = build(self.module, data.d, self._n_outputs, self.dtype)
+            run = Rounds(
+                Stack(module, self._outputs, self._row_loss()),
+                Source(data, self._labels, self.dtype),
+                data.labelled,
+                graph,
+                as_penalty(self.penalty),
+                float(self.alpha),
+                float(self.gamma),
+                self.optimizer,
+                float(self.lr),
+                int(self.prox_steps),
+                self.batch_size,
+            )
+            self._warn_of_idle(graph, data, run.coupled)
+            history = run.run(int(self.rounds))
+        return self._keep(run, module, history)
+
+    def _keep(self, run: Rounds, module: Module, history: list[Any]) -> Any:
+        """Set the fitted attributes."""
+        graph, rounds = run.graph, len(history)
+        self.graph_, self.nodes_ = graph, np.array(graph.ids)
+        self.module_ = module.eval()
+        self.parameters_ = run.w.detach().numpy().copy()
+        self.flow_ = run.u
+        self.history_ = history
+        self.objective_ = history[-1].objective
+        self.n_iter_ = rounds
+        self.status_ = str(Status.UNCERTIFIED)
+        self.ledger_ = Ledger(rounds=rounds)
+        for content in ("parameters", "dual"):  # both ends send w_i to the edge and get its flow
+            messages = 2 * graph.n_edges * rounds if run.coupled else 0
+            self.ledger_.tally(content, messages, run.stack.n_parameters)
+        return self
+
+    def _warn_of_idle(self, graph: Graph, data: LocalData, coupled: bool) -> None:
+        parts = graph.components if coupled else np.arange(graph.n_nodes)
+        lost = ~np.isin(parts, parts[data.labelled])
+        if lost.any():
+            warnings.warn(
+                f"{int(lost.sum())} nodes are not connected to any data, such as "
+                f"{describe(graph.ids[lost])}: they keep the initial parameters. Add edges or "
+                "data, or drop them.",
+                DataWarning,
+                stacklevel=4,
+            )
+
+    def _check_parameters(self) -> None:
+        check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
+        as_penalty(self.penalty)
+        self._row_loss()
+        check_number(self.gamma, "gamma", low=0.0, strict=True)
+        check_number(self.lr, "lr", low=0.0, strict=True)
+        check_name(self.optimizer, ("adam", "sgd"), "optimizer")
+        check_count(self.rounds, "rounds", low=1)
+        check_count(self.prox_steps, "prox_steps", low=1)
+        check_name(self.dtype, DTYPES, "dtype")
+        for name in ("batch_size", "n_threads"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, low=1)
+
+    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+        if reset and ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0:
+            raise ValueError(
+                "X must have a feature beside the node ids; got none. Add one, or use "
+                "GTVRegressor for one mean per node."
+            )
+        return super()._check_X(X, ids, reset=reset, y=y)
+
+    # -- prediction ---------------------------------------------------------------------------
+
+    def network(self, node: Any) -> Module:
+        """The network of the node with this id, a module of its own."""
+        check_is_fitted(self, "parameters_")
+        return self._stack().network(self.parameters_[self.graph_.position(node)])
+
+    def _stack(self) -> Stack:
+        return Stack(self.module_, self._outputs, self._row_loss())
+
+    def _forward(self, X: Any, node_ids: Any) -> Tensor:
+        """Outputs of each row's own network, shape (n_rows,) or (n_rows, n_classes)."""
+        X, place = self._placed(X, node_ids)
+        nodes, row, counts = np.unique(place, return_inverse=True, return_counts=True)
+        order = np.argsort(row, kind="stable")
+        column = np.empty(len(row), dtype=np.int64)
+        column[order] = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        padded = np.zeros((len(nodes), counts.max(), X.shape[1]))
+        padded[row, column] = X
+        w = tensor(self.parameters_[nodes], self.dtype)
+        with torch.no_grad(), threads(self.n_threads):
+            out = self._stack().forward_all(w, tensor(padded, self.dtype))
+        return out[torch.tensor(row), torch.tensor(column)]
+
+    def _placed(self, X: Any, node_ids: Any) -> tuple[Array, NDArray[np.int64]]:
+        """The features, and the position of each row's node."""
+        check_is_fitted(self, "parameters_")
+        node = self.node
+        if isinstance(node, str) and node_ids is None and not is_frame(X):
+            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
+        X, ids = split_nodes(X, node, node_ids)
+        X = self._check_X(X, ids, reset=False)
+        if ids is None:
+            if len(self.nodes_) > 1:
+                raise ValueError(
+                    f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
+                    "node_ids=, or name the id column of X by node=."
+                )
+            return X, np.zeros(len(X), dtype=np.int64)
+        place = self.graph_.positions(ids)
+        if (place < 0).any():
+            why = "Add them to the graph: nodes without rows get a network from their neighbours."
+            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
+        return X, place
+
+
+def _packed(rows: Rows, graph: Graph) -> LocalData:
+    """The rows node by node, in the order of the graph."""
+    lost = graph.positions(rows.node_ids) < 0
+    if lost.any():
+        raise ValueError(mismatch_message(graph.ids, rows.node_ids, rows.node_ids[lost]))
+    weight = None if (rows.sample_weight == 1.0).all() else rows.sample_weight
+    return LocalData.from_long(rows.X, rows.y, rows.node_ids, graph.ids, sample_weight=weight)

@@ -1,0 +1,277 @@
+"""One network per node, their parameters coupled over a graph (NFL, Algorithm 1, Sec. VI-D)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, check_consistent_length
+
+from nefele._checks import Array
+from nefele.agnostic._torch_base import (
+    CLASSIFICATION,
+    REGRESSION,
+    RowLoss,
+    Tensor,
+    as_row_loss,
+    logits_of,
+    to_numpy,
+    torch,
+    values_of,
+)
+from nefele.agnostic._torch_nets import NetBase
+
+
+class GTVNetRegressor(RegressorMixin, NetBase):
+    """One regression network per node, the parameters of neighbours coupled over a graph.
+
+    Approaches a minimum of sum_i L_i(w_i) + alpha * sum_e A_e phi(w_head(e) - w_tail(e)) (NFL,
+    Eq. (16)) by Algorithm 1 of NFL, w_i all parameters of the network of node i and L_i its mean
+    loss. All networks have the same architecture and the same initial parameters, and are trained
+    together. The primal updates are a few steps of an optimiser each, which the method bears if
+    the errors have a finite sum.
+
+    There is no certificate: with hidden layers the problem is not convex, and `status_` is always
+    "uncertified". Without hidden layers it is the problem of `GTVRegressor`.
+
+    Parameters
+    ----------
+    module : Module, callable or None
+        The architecture, see `TorchRegressor`. Layers with running statistics (BatchNorm) are
+        refused.
+    graph, node
+        See `GTVRegressor`.
+    alpha : float
+        Strength of the coupling, the core's lam; 0 trains each network by itself.
+    penalty : str or Penalty
+        phi, see `GTVRegressor`.
+    loss : {"squared", "absolute"} or callable
+        See `TorchRegressor`; a callable must work under `torch.func.vmap`.
+    rounds : int
+        Rounds of Algorithm 1; all are done.
+    prox_steps : int
+        Steps of the optimiser in each primal update.
+    optimizer : {"adam", "sgd"}
+    lr : float
+        Learning rate; in the second half of the rounds it falls to 0.
+    batch_size : int or None
+        Rows of each node drawn for a step; None: all, padded to the longest node.
+    gamma : float
+        Step scale of Algorithm 1, tau_i = gamma / degree_i and sigma_e = 1 / (2 gamma); 1 is as
+        printed. Larger values leave the local losses more say in each round.
+    dtype : {"float32", "float64"}
+    n_threads : int or None
+        Threads of torch in fit and predict; None: as many as torch is set to.
+    random_state : int, RandomState or None
+        Of the initial parameters, batches and dropout. The global generator is left as it was.
+
+    Attributes
+    ----------
+    nodes_ : array of shape (n_nodes,)
+        Node ids, those of the graph without training rows included.
+    parameters_ : array of shape (n_nodes, P)
+    module_ : Module
+        The architecture with the initial parameters; `network(id)` gives that of a node.
+    flow_ : array of shape (n_edges, P)
+        Dual variables of Algorithm 1.
+    graph_ : Graph
+    history_ : list of NetRound
+        Objective, sum of the losses, spread of the parameters and seconds of each round.
+    objective_ : float
+    status_ : str
+        "uncertified".
+    n_iter_ : int
+    ledger_ : nefele.runtime.Ledger
+        What the sites would have sent, as float64.
+    n_features_in_, feature_names_in_
+        Without the node column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"town": list("aaabbb"), "t": [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]})
+    >>> y = [1.0, 2.0, 1.0, 1.2, 2.2, 1.2]
+    >>> roads = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    >>> model = GTVNetRegressor(graph=roads, node="town", alpha=0.01, lr=0.03, random_state=0)
+    >>> model.fit(X, y).predict(pd.DataFrame({"town": ["c"], "t": [1.0]})).round(0).tolist()
+    [2.0]
+    >>> model.status_, model.parameters_.shape
+    ('uncertified', (3, 97))
+    """
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        graph: Any = None,
+        node: Any = None,
+        alpha: float = 1.0,
+        penalty: Any = "l2",
+        loss: Any = "squared",
+        rounds: int = 200,
+        prox_steps: int = 5,
+        optimizer: str = "adam",
+        lr: float = 0.01,
+        batch_size: int | None = None,
+        gamma: float = 1.0,
+        dtype: str = "float32",
+        n_threads: int | None = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.graph = graph
+        self.node = node
+        self.alpha = alpha
+        self.penalty = penalty
+        self.loss = loss
+        self.rounds = rounds
+        self.prox_steps = prox_steps
+        self.optimizer = optimizer
+        self.lr = lr
+        self.batch_size = batch_size
+        self.gamma = gamma
+        self.dtype = dtype
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Predictions of each row's own network, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+        """
+        return to_numpy(self._forward(X, node_ids))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Coefficient of determination R^2 of the predictions over all rows."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
+
+    def _row_loss(self) -> RowLoss:
+        return as_row_loss(self.loss, REGRESSION)
+
+    def _outputs(self, out: Tensor) -> Tensor:
+        return values_of(out)
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        check_consistent_length(X, y)
+        return y
+
+
+class GTVNetClassifier(ClassifierMixin, NetBase):
+    """One classification network per node, the parameters of neighbours coupled over a graph.
+
+    As `GTVNetRegressor`, with logits as outputs. All networks have outputs for all classes; a
+    node may have rows of one class only, or none.
+
+    Parameters
+    ----------
+    module : Module, callable or None
+        See `TorchClassifier`.
+    loss : "cross_entropy" or callable
+        See `TorchClassifier`.
+    graph, node, alpha, penalty, rounds, prox_steps, optimizer, lr, batch_size, gamma, dtype, \
+n_threads, random_state
+        See `GTVNetRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    nodes_, parameters_, module_, flow_, graph_, history_, objective_, status_, n_iter_, ledger_, \
+n_features_in_, feature_names_in_
+        See `GTVNetRegressor`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"shop": list("aaaabb"), "price": [1.0, 2.0, 3.0, 4.0, 1.0, 1.5]})
+    >>> y = ["buys", "buys", "leaves", "leaves", "buys", "buys"]
+    >>> links = pd.DataFrame({"source": ["a"], "target": ["b"]})
+    >>> model = GTVNetClassifier(graph=links, node="shop", alpha=0.1, lr=0.03, random_state=0)
+    >>> model.fit(X, y).predict(pd.DataFrame({"shop": ["b", "b"], "price": [1.0, 4.0]})).tolist()
+    ['buys', 'leaves']
+    """
+
+    _labels = True
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        graph: Any = None,
+        node: Any = None,
+        alpha: float = 1.0,
+        penalty: Any = "l2",
+        loss: Any = "cross_entropy",
+        rounds: int = 200,
+        prox_steps: int = 5,
+        optimizer: str = "adam",
+        lr: float = 0.01,
+        batch_size: int | None = None,
+        gamma: float = 1.0,
+        dtype: str = "float32",
+        n_threads: int | None = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.graph = graph
+        self.node = node
+        self.alpha = alpha
+        self.penalty = penalty
+        self.loss = loss
+        self.rounds = rounds
+        self.prox_steps = prox_steps
+        self.optimizer = optimizer
+        self.lr = lr
+        self.batch_size = batch_size
+        self.gamma = gamma
+        self.dtype = dtype
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""
+        return to_numpy(torch.softmax(self._forward(X, node_ids), dim=1))
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
+        """The most likely class of each row by its own network, shape (n_rows,)."""
+        best = self._forward(X, node_ids).argmax(dim=1).numpy()
+        return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Share of rows whose class is predicted."""
+        from sklearn.metrics import accuracy_score
+
+        found = self.predict(X, node_ids=node_ids)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _row_loss(self) -> RowLoss:
+        return as_row_loss(self.loss, CLASSIFICATION)
+
+    def _outputs(self, out: Tensor) -> Tensor:
+        return logits_of(out, self._n_outputs)
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        self.classes_, code = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must have two classes or more; got one class, {self.classes_.tolist()}."
+            )
+        return code.astype(np.float64)
+
+    def _targets(self, y: Array) -> Array:
+        return np.eye(len(self.classes_))[y.astype(np.int64)]
