@@ -16,6 +16,7 @@ from nefele.report.layout import place
 from nefele.report.payload import first_component, payload
 from nefele.report.sample import MOST_NODES, pick, shown_edges, surroundings
 from nefele.report.tracks import COLOURS, SINGLE, SMALL, follow
+from nefele.runtime import Ledger
 
 NASTY = ["</script><b>", "<!--<script>", "a\u2028b", "@@DATA@@", "&lt;\"'", "\\u003c", "x\ud800"]
 
@@ -400,3 +401,12 @@ def test_the_slider_starts_at_the_alpha_used():
     assert payload(make_view(chosen=4))["start"] == 4
     assert payload(make_view(chosen=-1, best=1))["start"] == 1
     assert payload(make_view(chosen=-1, best=-1, clearest=-1))["start"] == 0
+
+
+def test_what_was_sent_is_shown():
+    ledger = Ledger(rounds=3)
+    ledger.tally("predictions", messages=12, floats=50)
+    ledger.lost = 2
+    page = render(make_view(ledger=ledger))
+    assert "sent: predictions" in page and "12 messages, 600 numbers, 4800 bytes" in page
+    assert "3; missing: lost 2" in page

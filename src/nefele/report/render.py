@@ -158,10 +158,24 @@ def _scores(view: View) -> str:
     return f'<h2>{title}</h2><dl class="scores">{"".join(rows)}</dl>'
 
 
+def _sent(view: View) -> list[tuple[str, str]]:
+    """What left the nodes, by content, and what was missing."""
+    books = view.ledger
+    if books is None:
+        return []
+    rows = [
+        (f"sent: {name}", f"{sums.messages} messages, {sums.floats} numbers, {sums.bytes} bytes")
+        for name, sums in sorted(books.by_content.items())
+    ]
+    missing = ", ".join(f"{what} {count}" for what, count in books.missing.items() if count)
+    rows.append(("rounds", f"{books.rounds}{'; missing: ' + missing if missing else ''}"))
+    return rows
+
+
 def _facts(view: View) -> str:
     return "".join(
         f'<tr><th scope="row">{_text(label)}</th><td>{_text(value)}</td></tr>'
-        for label, value in view.facts
+        for label, value in [*view.facts, *_sent(view)]
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.runtime.messages import Ledger
 
 Ints = NDArray[np.int64]
 
@@ -75,6 +76,8 @@ class View:
         Error of each node on its held-out rows; NaN for a node without held-out rows.
     node_error : array of shape (K, n)
         The same for the coupled models along the path.
+    ledger : Ledger, optional
+        What the nodes sent each other, for methods that exchange messages.
     history : sequence of Step
         The final solve.
     tol : float
@@ -119,3 +122,4 @@ class View:
     history: Sequence[Step] = field(default_factory=tuple)
     positions: Array | None = None
     geographic: bool = False
+    ledger: Ledger | None = None

@@ -213,7 +213,9 @@ class Pipeline:
             "clearest": np.array(_clearest(alphas, clusters, design)),
             "gap": np.array(model.dual_gap_),
             "status": np.array(model.status_),
-            "history": np.array([tuple(r)[:4] for r in model.history_], dtype=np.float64).reshape(-1, 4),
+            "history": np.array([tuple(r)[:4] for r in model.history_], dtype=np.float64).reshape(
+                -1, 4
+            ),
             "warnings": np.array(sorted({str(c.message) for c in caught}), dtype=str),
             "classes": np.array(getattr(model, "classes_", []), dtype=str),
         }

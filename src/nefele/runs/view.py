@@ -84,6 +84,14 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     if config.ridge:
         found.append(("ridge term", f"{config.ridge:g}"))
     gap = facts["gap"]
+    edges, p = facts["graph"]["n_edges"], len(facts["features"]) + 1
+    found.append(
+        (
+            "sent",
+            "nothing: solved in one process. By messages between neighbours, each iteration would "
+            f"send {4 * edges} vectors of parameters or duals ({32 * edges * p:,} bytes), no rows.",
+        )
+    )
     found.append(("certified gap", "none" if gap is None else f"{gap:.1e} (tol {config.tol:g})"))
     found += [(name, number) for name, number in facts["versions"].items()]
     return found
