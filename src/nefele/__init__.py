@@ -18,7 +18,16 @@ from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Statu
 from nefele.solvers import solve
 
 if TYPE_CHECKING:
-    from nefele import agnostic, baselines, estimators, flavours, report, runtime, theory
+    from nefele import (
+        agnostic,
+        baselines,
+        estimators,
+        flavours,
+        graph_learning,
+        report,
+        runtime,
+        theory,
+    )
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.estimators import (
         ConvexClustering,
@@ -64,6 +73,7 @@ __all__ = [
     "datasets",
     "estimators",
     "flavours",
+    "graph_learning",
     "graphs",
     "keep_node",
     "lam_max",
@@ -79,7 +89,16 @@ __all__ = [
 ]
 
 # These take long to import, most of them for scikit-learn: they are looked up at first use.
-_PACKAGES = ("agnostic", "baselines", "estimators", "flavours", "report", "runtime", "theory")
+_PACKAGES = (
+    "agnostic",
+    "baselines",
+    "estimators",
+    "flavours",
+    "graph_learning",
+    "report",
+    "runtime",
+    "theory",
+)
 _LAZY = {
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "estimators": (

@@ -44,6 +44,7 @@ ESTIMATOR_EXAMPLES = {
     "cold_start": None,
     "flavours": ("personalised    8 models, error", "centralised     1 models, error"),
     "graph_classification": None,
+    "learn_the_graph": None,
     "mixed_models": ("coupled by predictions", "each building alone"),
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
     "us_states": ("coupled ", "one pooled model"),
@@ -60,6 +61,9 @@ def test_examples_of_estimators(name):
             for label in ESTIMATOR_EXAMPLES[name]
         )
         assert better < worse
+    elif name == "learn_the_graph":
+        assert re.search(r'"loss" helps: 0\.\d+ \+- ', printed)
+        assert "suspicious edges             'shop 00' - 'shop 01'" in printed
     elif name == "cold_start":
         slopes = [float(x) for x in re.findall(r"(-\d+\.\d+)$", printed, re.MULTILINE)]
         assert len(slopes) == 4 and slopes[0] > slopes[1] > slopes[2]

@@ -90,7 +90,8 @@ class _Packer:
         if isinstance(value, Loss | Penalty) and is_dataclass(value):
             return self._named(value, what)
         if hasattr(value, "fit_graph") and hasattr(value, "get_params"):
-            if getattr(builders, type(value).__name__, None) is not type(value):
+            name = type(value).__name__
+            if getattr(_builder_home(name), name, None) is not type(value):
                 raise ValueError(
                     f"{what} must be a builder of nefele to be saved; got {type_name(value)}. "
                     "Use joblib, or fit with the graph it makes."
@@ -166,9 +167,14 @@ class UnknownError(Exception):
     """A file names something that this version of nefele does not have."""
 
 
+def _builder_home(name: str) -> Any:
+    """Where a builder is exported; graph_learning is a layer above and looked up late."""
+    return builders if name in builders.__all__ else import_module("nefele.graph_learning")
+
+
 _WHOLE: dict[str, Any] = {"coords": Coordinates, "graph": Graph, "rows": Rows}
 _CLASSES: dict[str, Any] = {
-    "builder": _known(builders, builders.GraphBuilder),
+    "builder": lambda name: _known(_builder_home(name), builders.GraphBuilder)(name),
     "loss": _known(losses, Loss),
     "penalty": _known(penalties, Penalty),
 }

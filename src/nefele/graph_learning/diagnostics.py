@@ -1,0 +1,219 @@
+"""What a graph looks like, and whether a fit agrees with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+
+from nefele._checks import Array, type_name
+from nefele._ids import describe
+from nefele.graph import Graph, Index
+from nefele.graph_learning.structure import communities, modularity
+from nefele.result import Result
+
+__all__ = ["GraphDiagnostics", "graph_diagnostics"]
+
+_DENSE = 600
+_FULL = 1 - 1e-3  # share of its bound from which a dual counts as saturated
+
+
+@dataclass(frozen=True, eq=False)
+class GraphDiagnostics:
+    """Structure of a graph and, with a fit, how well the two agree.
+
+    Attributes
+    ----------
+    graph : Graph
+    n_components : int
+    largest : int
+        Nodes of the largest component.
+    isolated : array of ids
+        Nodes without edges.
+    spectral_gap : float
+        Second eigenvalue of the normalised Laplacian of the largest component, in [0, 2]: near 0
+        it nearly falls apart. NaN when it is a single node.
+    communities : int array of shape (n_nodes,)
+        Groups of the largest modularity found.
+    modularity : float
+    homophily : float or None
+        1 - (weighted mean of |w_i - w_j|^2 over edges) / (mean over all pairs): 1 when neighbours
+        are equal, 0 when edges say nothing, negative when they join unlike nodes.
+    saturated : float or None
+        Share of edges whose dual is at its bound, that is, which the fit cuts. None without a fit
+        or for penalties whose duals have no bound.
+    suspicious : int array of shape (k,)
+        Edges that are cut although at one of their ends, with two other edges or more, all others
+        hold: links that perhaps should not be there.
+
+    Examples
+    --------
+    >>> found = graph_diagnostics(Graph(["a", "b", "c"], [0], [1]))
+    >>> found.n_components, found.isolated.tolist()
+    (2, ['c'])
+    """
+
+    graph: Graph = field(repr=False)
+    n_components: int
+    largest: int
+    isolated: NDArray[Any] = field(repr=False)
+    spectral_gap: float
+    communities: Index = field(repr=False)
+    modularity: float
+    homophily: float | None = None
+    saturated: float | None = None
+    suspicious: Index = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __str__(self) -> str:
+        graph = self.graph
+        size = np.bincount(self.communities)
+        lines = [
+            ("nodes, edges", f"{graph.n_nodes}, {graph.n_edges}"),
+            ("mean, least, largest degree", _three(graph.degree)),
+            ("components", f"{self.n_components}, the largest of {self.largest}"),
+            ("isolated", f"{len(self.isolated)}{_some(self.isolated)}"),
+            ("spectral gap", f"{self.spectral_gap:.3g}"),
+            ("communities", f"{len(size)}, modularity {self.modularity:.2f}"),
+        ]
+        if self.homophily is not None:
+            lines.append(("homophily of the parameters", f"{self.homophily:.2f}"))
+        if self.saturated is not None:
+            pairs = [graph.ids[[graph.head[e], graph.tail[e]]].tolist() for e in self.suspicious]
+            named = ", ".join(f"{a!r} - {b!r}" for a, b in pairs[:5])
+            more = f", ... ({len(pairs)} in all)" if len(pairs) > 5 else ""
+            lines.append(("edges the fit cuts", f"{self.saturated:.0%}"))
+            lines.append(("suspicious edges", f"{named}{more}" or "none"))
+        return "\n".join(f"{name:28} {value}" for name, value in lines)
+
+    def plot(self, positions: Any = None, ax: Any = None) -> Any:
+        """The graph with its communities in colours and suspicious edges in red.
+
+        Parameters
+        ----------
+        positions : array of shape (n_nodes, 2), optional
+            Default: eigenvectors of the graph.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from nefele.graph_learning.drawing import draw_graph
+
+        return draw_graph(self, positions, ax)
+
+
+def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnostics:
+    """Components, communities and, with a fit, edges that the fit contradicts.
+
+    Parameters
+    ----------
+    graph : Graph
+    result_or_model : Result or fitted GTV estimator, optional
+        A fit over this graph.
+
+    Returns
+    -------
+    GraphDiagnostics
+
+    Examples
+    --------
+    >>> from nefele import GTVRegressor
+    >>> links = Graph(["a", "b", "c", "d"], [0, 0, 1, 2], [1, 2, 2, 3])
+    >>> X, ids = np.tile([[0.0], [1.0], [2.0]], (4, 1)), np.repeat(["a", "b", "c", "d"], 3)
+    >>> y = X[:, 0] * np.repeat([1.0, 1.1, 1.2, -5.0], 3)
+    >>> model = GTVRegressor(links, alpha=1.0, fit_intercept=False).fit(X, y, node_ids=ids)
+    >>> print(graph_diagnostics(links, model))  # doctest: +ELLIPSIS
+    nodes, edges                 4, 4
+    mean, least, largest degree  2, 1, 3
+    components                   1, the largest of 4
+    isolated                     0
+    spectral gap                 ...
+    communities                  ...
+    homophily of the parameters  ...
+    edges the fit cuts           25%
+    suspicious edges             'c' - 'd'
+    """
+    if not isinstance(graph, Graph):
+        raise ValueError(f"graph must be a Graph; got {type_name(graph)}. Use nefele.as_graph.")
+    size = np.bincount(graph.components)
+    label = communities(graph)
+    extra: dict[str, Any] = {}
+    if result_or_model is not None:
+        problem, w, u = _fit_of(result_or_model)
+        if problem.graph != graph:
+            raise ValueError(
+                f"The fit must be over this graph ({graph!r}); it is over {problem.graph!r}. "
+                "Use model.graph_."
+            )
+        extra["homophily"] = _homophily(graph, w)
+        if problem.penalty.is_norm and problem.coupled and graph.n_edges:
+            cut = problem.penalty.domain_ratio(u, problem.scale) >= _FULL
+            extra["saturated"] = float(cut.mean())
+            extra["suspicious"] = _suspicious(graph, cut)
+    return GraphDiagnostics(
+        graph,
+        len(size),
+        int(size.max()),
+        graph.ids[graph.degree == 0],
+        _spectral_gap(graph, graph.components == int(size.argmax())),
+        label,
+        modularity(graph, label),
+        **extra,
+    )
+
+
+def _fit_of(fit: Any) -> tuple[Any, Array, Array]:
+    """Problem, parameters and duals of a result, an estimator or its form with cross-validation."""
+    if isinstance(fit, Result):
+        return fit.problem, fit.w, fit.u
+    fit = getattr(fit, "best_estimator_", fit)
+    if not hasattr(fit, "_flow") or getattr(fit, "_rows", None) is None:
+        raise ValueError(
+            "result_or_model must be a Result or a fitted GTV estimator with its rows; got "
+            f"{type_name(fit)}."
+        )
+    design = fit._make_design(fit._rows, fit.graph_)
+    return design.problem, design.from_units(*fit._stacked()), fit._flow
+
+
+def _homophily(graph: Graph, w: Array) -> float:
+    n = graph.n_nodes
+    spread = 2 * n / max(n - 1, 1) * float(w.var(axis=0).sum())  # mean |w_i - w_j|^2 over pairs
+    if not graph.n_edges or not spread > 0:
+        return float("nan")
+    apart = (graph.diff(w) ** 2).sum(axis=1)
+    return 1.0 - float(np.average(apart, weights=graph.weight)) / spread
+
+
+def _suspicious(graph: Graph, cut: NDArray[np.bool_]) -> Index:
+    count = np.bincount(graph.head[cut], minlength=graph.n_nodes)
+    count = count + np.bincount(graph.tail[cut], minlength=graph.n_nodes)
+    alone = (count == 1) & (graph.degree >= 3)
+    return np.flatnonzero(cut & (alone[graph.head] | alone[graph.tail]))
+
+
+def _spectral_gap(graph: Graph, inside: NDArray[np.bool_]) -> float:
+    place = np.flatnonzero(inside)
+    n = len(place)
+    if n < 2:
+        return float("nan")
+    A = graph.adjacency[place][:, place]
+    root = sparse.diags_array(1.0 / np.sqrt(graph.weighted_degree[place]))
+    scaled = root @ A @ root
+    if n <= _DENSE:
+        return float(1.0 - np.linalg.eigvalsh(scaled.toarray())[-2])
+    top = eigsh(scaled.tocsc(), k=2, which="LA", v0=np.ones(n), return_eigenvectors=False)
+    return float(1.0 - top.min())
+
+
+def _three(degree: Index) -> str:
+    return f"{degree.mean():.3g}, {degree.min()}, {degree.max()}"
+
+
+def _some(ids: NDArray[Any]) -> str:
+    return f": {describe(ids)}" if len(ids) else ""

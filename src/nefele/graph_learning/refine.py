@@ -1,0 +1,263 @@
+"""What can be done to any graph, and the step from pairwise discrepancies to edges.
+
+Order: choose edges (k nearest, threshold), thin them out to a target degree, connect the pieces
+by the shortest links, weigh, normalise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from nefele._checks import Array, as_float_array, check_count, check_name, check_number
+from nefele.graph import Graph, Index
+
+__all__ = ["connect_graph", "graph_from_discrepancy", "normalize_weights", "sparsify_graph"]
+
+WEIGHTS = ("unit", "exp", "inverse")
+NORMS = ("none", "mean", "degree")
+_DEFAULT_K = 4
+_LEAST = 1e-9  # length of an edge relative to the mean length, below which 1 / length stops growing
+
+
+def sparsify_graph(graph: Graph, degree: float) -> Graph:
+    """Keep the heaviest edges, n_nodes * degree / 2 of them: a graph of this mean degree.
+
+    Parameters
+    ----------
+    graph : Graph
+    degree : float
+        Target mean degree, > 0. A graph below it stays as it is.
+
+    Examples
+    --------
+    >>> graph = Graph(["a", "b", "c"], [0, 0, 1], [1, 2, 2], [3.0, 1.0, 2.0])
+    >>> sparsify_graph(graph, 4 / 3).weight.tolist()
+    [3.0, 2.0]
+    """
+    keep = _shortest(-graph.weight, graph.n_nodes, degree)
+    return Graph(graph.ids, graph.head[keep], graph.tail[keep], graph.weight[keep])
+
+
+def connect_graph(graph: Graph, discrepancy: Any) -> Graph:
+    """Add the shortest links that make the graph one component, with the least weight there is.
+
+    Parameters
+    ----------
+    graph : Graph
+    discrepancy : array of shape (n_nodes, n_nodes)
+        Lengths of all possible links, symmetric, in graph order.
+
+    Examples
+    --------
+    >>> graph = Graph([0, 1, 2, 3], [0, 2], [1, 3])
+    >>> place = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> connect_graph(graph, np.abs(place - place.T)).neighbors(1)
+    [0, 2]
+    """
+    matrix = _square(discrepancy, graph.n_nodes)
+    head, tail = _links(graph.components, matrix)
+    least = float(graph.weight.min()) if graph.n_edges else 1.0
+    weight = np.append(graph.weight, np.full(len(head), least))
+    return Graph(graph.ids, np.append(graph.head, head), np.append(graph.tail, tail), weight)
+
+
+def normalize_weights(graph: Graph, how: str = "mean") -> Graph:
+    """Weights in units that make strengths of the coupling comparable between graphs.
+
+    Parameters
+    ----------
+    graph : Graph
+    how : {"none", "mean", "degree"}
+        "mean": A_e / mean(A), so that the mean is 1. "degree": A_ij / sqrt(d_i d_j), with the
+        weighted degrees d: no node is pulled at by more than a few others' worth.
+
+    Examples
+    --------
+    >>> normalize_weights(Graph([0, 1, 2], [0, 1], [1, 2], [1.0, 3.0])).weight.tolist()
+    [0.5, 1.5]
+    """
+    check_name(how, NORMS, "normalisation")
+    if how == "none" or not graph.n_edges:
+        return graph
+    unit: Any = graph.weight.mean()
+    if how == "degree":
+        unit = np.sqrt(graph.weighted_degree[graph.head] * graph.weighted_degree[graph.tail])
+    return Graph(graph.ids, graph.head, graph.tail, graph.weight / unit)
+
+
+def graph_from_discrepancy(
+    ids: Any,
+    discrepancy: Any,
+    *,
+    k: int | None = None,
+    threshold: float | None = None,
+    weight: str = "unit",
+    scale: float | None = None,
+    degree: float | None = None,
+    connect: bool = False,
+    normalize: str = "none",
+) -> Graph:
+    """Edges between nodes of small discrepancy.
+
+    Parameters
+    ----------
+    ids : array of shape (n_nodes,)
+    discrepancy : array of shape (n_nodes, n_nodes)
+        Symmetric, >= 0; the diagonal plays no part. Infinite: never an edge.
+    k : int, optional
+        Only the k nearest of each node; an edge is there when one of its ends asks for it. Default
+        when there is no threshold either: 4, or all others when they are fewer.
+    threshold : float, optional
+        Only pairs of a discrepancy up to this.
+    weight : {"unit", "exp", "inverse"}
+        1, exp(-D / scale) or 1 / D.
+    scale : float, optional
+        Of "exp"; default the mean discrepancy of the edges.
+    degree : float, optional
+        Keep only the shortest edges, down to this mean degree.
+    connect : bool
+        Whether to add the shortest links that make one component.
+    normalize : {"none", "mean", "degree"}
+        See `normalize_weights`.
+
+    Examples
+    --------
+    >>> D = [[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]]
+    >>> graph = graph_from_discrepancy(["a", "b", "c"], D, threshold=2.0, weight="inverse")
+    >>> graph.weight.tolist()
+    [1.0, 0.5]
+    """
+    matrix = _square(discrepancy, len(ids))
+    check_options(k, threshold, weight, scale, degree, normalize)
+    if len(matrix) == 1:
+        return Graph(ids, [], [])
+    head, tail = _chosen(matrix, k, threshold)
+    if degree is not None:
+        keep = _shortest(matrix[head, tail], len(matrix), degree)
+        head, tail = head[keep], tail[keep]
+    if connect:
+        more = _links(Graph(ids, head, tail).components, matrix)
+        head, tail = np.append(head, more[0]), np.append(tail, more[1])
+    graph = Graph(ids, head, tail, edge_weights(matrix[head, tail], weight, scale))
+    return normalize_weights(graph, normalize)
+
+
+def check_options(
+    k: Any,
+    threshold: Any,
+    weight: str,
+    scale: Any,
+    degree: Any,
+    normalize: str,
+    name: str = "threshold",
+) -> None:
+    """Check the options of `graph_from_discrepancy` before any work is done."""
+    if k is not None:
+        check_count(k, "k", low=1)
+    if threshold is not None:
+        check_number(threshold, name, low=0.0)
+    check_name(weight, WEIGHTS, "weight")
+    if scale is not None:
+        check_number(scale, "scale", low=0.0, strict=True)
+    if degree is not None:
+        check_number(degree, "degree", low=0.0, strict=True)
+    check_name(normalize, NORMS, "normalisation")
+
+
+def check_k(k: Any, n_nodes: int) -> int:
+    """k, below the number of nodes; the default is 4 or what there is."""
+    if k is None:
+        return min(_DEFAULT_K, n_nodes - 1)
+    k = check_count(k, "k", low=1)
+    if k >= n_nodes > 1:
+        raise ValueError(
+            f"k must be smaller than the number of nodes ({n_nodes}); got {k}. Use k={n_nodes - 1} "
+            "for a complete graph, or k=None."
+        )
+    return k
+
+
+def edge_weights(length: Array, weight: str, scale: float | None = None) -> Array:
+    """1, exp(-length / scale) or 1 / length; never zero, never infinite."""
+    finite = length[np.isfinite(length)]  # a link that only connects may have an infinite length
+    mean = float(finite.mean()) if finite.any() else 1.0
+    least = np.finfo(np.float64).tiny
+    if weight == "exp":
+        return np.maximum(np.exp(-length / (scale or mean)), least)
+    if weight == "inverse":
+        return np.maximum(1.0 / np.maximum(length, _LEAST * mean), least)
+    return np.ones(len(length))
+
+
+def nearest(matrix: Array, k: int) -> tuple[Index, Index]:
+    """Pairs i < j of which one is among the k nearest of the other, by increasing (i, j)."""
+    n = len(matrix)
+    open_ = np.array(matrix)
+    np.fill_diagonal(open_, np.inf)
+    other = np.argsort(open_, axis=1, kind="stable")[:, :k].ravel()
+    here = np.repeat(np.arange(n), k)
+    on = np.isfinite(open_[here, other])
+    here, other = here[on], other[on]
+    key = np.unique(np.minimum(here, other) * n + np.maximum(here, other))
+    return key // n, key % n
+
+
+def _chosen(matrix: Array, k: int | None, threshold: float | None) -> tuple[Index, Index]:
+    if threshold is not None and k is None:
+        head, tail = np.nonzero(np.triu(matrix <= threshold, 1))
+    else:
+        head, tail = nearest(matrix, check_k(k, len(matrix)))
+    if threshold is not None:
+        on = matrix[head, tail] <= threshold
+        head, tail = head[on], tail[on]
+    return head, tail
+
+
+def _shortest(length: Array, n_nodes: int, degree: Any) -> NDArray[np.bool_]:
+    """Mask of the shortest edges that give this mean degree."""
+    most = round(check_number(degree, "degree", low=0.0, strict=True) * n_nodes / 2)
+    keep = np.zeros(len(length), dtype=bool)
+    keep[np.argsort(length, kind="stable")[:most]] = True
+    return keep
+
+
+def _links(part: Index, matrix: Array) -> tuple[Index, Index]:
+    """The shortest links between components: a minimum spanning tree over the components."""
+    count = int(part.max()) + 1
+    if count == 1:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    order = np.argsort(part, kind="stable")
+    start = np.searchsorted(part[order], np.arange(count))
+    length = np.empty((count, count))
+    inner = np.empty((count, len(part)), dtype=np.int64)  # nearest member of c to each node
+    for c, members in enumerate(np.split(order, start[1:])):
+        block = matrix[members]
+        inner[c] = members[np.argmin(block, axis=0)]
+        length[c] = np.minimum.reduceat(block.min(axis=0)[order], start)
+    # zero means "no edge" to the spanning tree, so lengths become ranks from 1
+    rank = np.unique(length, return_inverse=True)[1].reshape(length.shape) + 1
+    tree = minimum_spanning_tree(sparse.csr_array(np.triu(rank, 1))).tocoo()
+    ends = np.stack(tree.coords, axis=1)
+    pairs = [_pair(matrix, inner[a], np.flatnonzero(part == b)) for a, b in ends]
+    head, tail = np.array(pairs, dtype=np.int64).T
+    return head, tail
+
+
+def _pair(matrix: Array, inner: Index, outer: Index) -> tuple[int, int]:
+    j = int(outer[np.argmin(matrix[inner[outer], outer])])
+    return int(inner[j]), j
+
+
+def _square(discrepancy: Any, n: int) -> Array:
+    matrix = as_float_array(discrepancy, "discrepancy", 2)
+    if matrix.shape != (n, n):
+        raise ValueError(f"discrepancy must have shape ({n}, {n}); got {matrix.shape}.")
+    if np.isnan(matrix).any():
+        i, j = np.argwhere(np.isnan(matrix))[0]
+        raise ValueError(f"discrepancy must not be NaN; got NaN at row {i}, column {j}.")
+    return matrix

@@ -1,0 +1,175 @@
+"""Graphs from places: all within a radius, and Delaunay triangulations, also on the Earth.
+
+The nearest-neighbour graph of places is `nefele.estimators.SpatialKNN`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull, Delaunay, QhullError
+from scipy.spatial.distance import cdist
+
+from nefele._checks import Array, check_flag, check_name, check_number
+from nefele.estimators._coords import Coordinates
+from nefele.estimators.builders import GraphBuilder, TrainingRows, node_coordinates
+from nefele.graph import Graph
+from nefele.graph_learning.refine import connect_graph
+from nefele.graphs import geometric
+from nefele.graphs._points import check_weighting, edge_weight, embed
+
+__all__ = ["DelaunayGraph", "RadiusGraph"]
+
+_METRICS = ("auto", "euclidean", "haversine")
+
+
+class RadiusGraph(GraphBuilder):
+    """Join nodes at most `radius` apart; great-circle distances for latitude, longitude.
+
+    Parameters
+    ----------
+    radius : float
+        Largest length of an edge, in the units of the coordinates; kilometres on the Earth.
+    coords, metric, weight, scale
+        See `nefele.estimators.SpatialKNN`.
+    connect : bool
+        Whether to add the shortest links that make one component; they get the least weight
+        there is.
+
+    Examples
+    --------
+    >>> rows = TrainingRows(np.ones((2, 1)), np.ones((2, 1)), np.array(["a", "b"]), np.ones(2))
+    >>> places = {"a": (0.0, 0.0), "b": (5.0, 0.0), "c": (6.0, 0.0)}
+    >>> RadiusGraph(2.0, coords=places).fit_graph(rows).neighbors("b")
+    ['c']
+    """
+
+    def __init__(
+        self,
+        radius: float = 1.0,
+        *,
+        coords: Any = None,
+        metric: str = "auto",
+        weight: str = "unit",
+        scale: float | None = None,
+        connect: bool = False,
+    ) -> None:
+        self.radius = radius
+        self.coords = coords
+        self.metric = metric
+        self.weight = weight
+        self.scale = scale
+        self.connect = connect
+
+    def fit_graph(self, rows: TrainingRows) -> Graph:
+        """The graph of all near pairs, see the class."""
+        check_number(self.radius, "radius", low=0.0, strict=True)
+        check_weighting(self.weight, self.scale)
+        check_flag(self.connect, "connect")
+        found = _places(self, rows)
+        graph = geometric(
+            found.points,
+            self.radius,
+            metric=found.metric,
+            nodes=found.ids,
+            weight=self.weight,
+            scale=self.scale,
+        )
+        if not self.connect:
+            return graph
+        place = embed(found.points, found.metric)
+        return connect_graph(graph, cdist(place, place))  # a longer arc has a longer chord
+
+
+class DelaunayGraph(GraphBuilder):
+    """Join nodes whose cells touch: the Delaunay triangulation of their places.
+
+    Two nodes are joined when some circle through both has no other node inside. On the Earth the
+    circles lie on the sphere (the triangulation is a convex hull in space), and only those
+    smaller than half of it count, so that stations of one country are not joined around the
+    globe.
+
+    Parameters
+    ----------
+    coords, metric, weight, scale
+        See `nefele.estimators.SpatialKNN`.
+
+    Examples
+    --------
+    >>> rows = TrainingRows(np.ones((1, 1)), np.ones((1, 1)), np.array(["a"]), np.ones(1))
+    >>> places = {"a": (0.0, 0.0), "b": (9.0, 0.0), "c": (0.0, 9.0), "d": (9.0, 9.0), "e": (4, 4)}
+    >>> DelaunayGraph(coords=places).fit_graph(rows).neighbors("e")
+    ['a', 'b', 'c', 'd']
+    """
+
+    def __init__(
+        self,
+        *,
+        coords: Any = None,
+        metric: str = "auto",
+        weight: str = "unit",
+        scale: float | None = None,
+    ) -> None:
+        self.coords = coords
+        self.metric = metric
+        self.weight = weight
+        self.scale = scale
+
+    def fit_graph(self, rows: TrainingRows) -> Graph:
+        """The graph of the triangulation, see the class."""
+        check_weighting(self.weight, self.scale)
+        found = _places(self, rows)
+        place = embed(found.points, found.metric)
+        # nodes at the same place share a corner: the first stands for all, the others hang on it
+        unique, first, copy = np.unique(place, axis=0, return_index=True, return_inverse=True)
+        pairs = [first[_triangulation(unique, found.metric)]]
+        more = np.flatnonzero(first[copy.ravel()] != np.arange(len(place)))
+        pairs.append(np.column_stack([more, first[copy.ravel()][more]]))
+        ends = np.sort(np.concatenate(pairs), axis=1)
+        head, tail = np.unique(ends, axis=0).T if len(ends) else ends.T
+        weight = edge_weight(place, head, tail, found.metric, self.weight, self.scale)
+        return Graph(found.ids, head, tail, weight)
+
+
+def _places(builder: Any, rows: TrainingRows) -> Coordinates:
+    check_name(builder.metric, _METRICS, "metric")
+    found = node_coordinates(builder.coords, rows, type(builder).__name__)
+    if builder.metric == "auto":
+        return found
+    return Coordinates(found.ids, found.points, builder.metric)
+
+
+def _triangulation(place: Array, metric: str) -> Any:
+    """Pairs of distinct points that share an edge, shape (n_pairs, 2)."""
+    n = len(place)
+    if n < 3:
+        return np.array([[0, 1]] if n == 2 else [], dtype=np.int64).reshape(-1, 2)
+    if metric == "haversine":
+        try:
+            hull = ConvexHull(place)
+            # a facet the origin lies below (offset < 0) has an empty cap below half the sphere
+            return _sides(hull.simplices[hull.equations[:, -1] < 0])
+        except (QhullError, ValueError):
+            return _flat(place)
+    return _flat(place)
+
+
+def _flat(place: Array) -> Any:
+    """Delaunay triangulation in the space the points span; a chain when they lie on a line."""
+    apart = place - place.mean(axis=0)
+    _, size, axes = np.linalg.svd(apart, full_matrices=False)
+    within = apart @ axes[size > 1e-9 * size[0]].T
+    if within.shape[1] > 1:
+        try:
+            return _sides(Delaunay(within).simplices)
+        except QhullError:
+            pass
+    order = np.argsort(within[:, 0], kind="stable")
+    return np.column_stack([order[:-1], order[1:]])
+
+
+def _sides(simplices: Any) -> Any:
+    corners = simplices.shape[1]
+    sides = [simplices[:, [a, b]] for a in range(corners) for b in range(a + 1, corners)]
+    return np.unique(np.sort(np.concatenate(sides), axis=1), axis=0)

@@ -1,0 +1,87 @@
+"""A parameter of a graph builder by cross-validation inside the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from nefele._checks import check_count
+from nefele.estimators.builders import TrainingRows
+from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
+
+__all__ = ["choose_by_validation"]
+
+
+def choose_by_validation(
+    builder: Any,
+    rows: TrainingRows,
+    name: str = "k",
+    values: Sequence[Any] = (2, 4, 8),
+    *,
+    estimator: Any = None,
+    cv: int = 3,
+) -> tuple[Any, dict[Any, float]]:
+    """The value of a builder's parameter whose graphs predict held-out rows best.
+
+    Parameters
+    ----------
+    builder : graph builder
+    rows : TrainingRows
+    name : str
+        Parameter of the builder.
+    values : sequence
+        Candidates; of equally good ones the first.
+    estimator : GTVRegressorCV or GTVClassifierCV, optional
+        Judges each candidate with the best strength of the coupling. Default: the squared loss,
+        or the logistic loss when the targets are classes, six strengths.
+    cv : int
+        Folds inside each node, for the default estimator.
+
+    Returns
+    -------
+    value, scores : the choice, and the mean score of each candidate
+
+    Examples
+    --------
+    >>> from nefele.graph_learning import LossGraph
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 1))
+    >>> y = X * np.repeat([1.0, 1.0, 1.0, -1.0, -1.0, -1.0], 10)[:, None]
+    >>> rows = TrainingRows(X, y + rng.normal(size=(60, 1)), np.repeat(range(6), 10), np.ones(60))
+    >>> choose_by_validation(LossGraph(), rows, values=[2, 5])[0]
+    2
+    """
+    if not len(values):
+        raise ValueError("values must hold at least one candidate; got none.")
+    check_count(cv, "cv", low=2)
+    classes = rows.targets.shape[1] > 1
+    if estimator is None:
+        kind = GTVClassifierCV if classes else GTVRegressorCV
+        estimator = kind(n_alphas=6, cv=cv, tol=1e-3)
+    y = rows.targets.argmax(axis=1) if classes else rows.targets[:, 0]
+    X: Any = rows.X
+    if rows.feature_names is not None:  # a builder may ask for columns by name
+        import polars as pl
+
+        X = pl.DataFrame(rows.X, schema=rows.feature_names)
+    scores: dict[Any, float] = {}
+    for value in values:
+        model = clone(estimator).set_params(
+            graph=clone(builder).set_params(**{name: value}), node=None, coords=rows.coords
+        )
+        model.fit(X, y, rows.sample_weight, node_ids=rows.node_ids)
+        scores[value] = model.best_score_
+    best = max(scores.values())
+    return next(value for value in values if scores[value] == best), scores
+
+
+def auto_k(builder: Any, rows: TrainingRows, n_nodes: int) -> int:
+    """The best of k = 2, 4, 8, ... below half of the nodes."""
+    most = max(2, min(16, n_nodes // 2))
+    values = [k for k in (2, 4, 8, 16) if k <= most and k < n_nodes] or [1]
+    if len(values) == 1:
+        return values[0]
+    return int(np.asarray(choose_by_validation(builder, rows, "k", values)[0]))
