@@ -166,10 +166,13 @@ class GTVBaseCV(BaseEstimator):
             )
             return list(splitter.split(rows.X, None, rows.node_ids))
         ids = split_nodes(X, self.node, node_ids)[1] if groups is None else groups
-        found = [
-            (np.asarray(train), np.asarray(test))
-            for train, test in check_cv(self.cv).split(X, y, ids)
-        ]
+        with warnings.catch_warnings():
+            if groups is None:  # the ids are offered, not asked for
+                warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            found = [
+                (np.asarray(train), np.asarray(test))
+                for train, test in check_cv(self.cv).split(X, y, ids)
+            ]
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         on = weight > 0
         place = np.cumsum(on) - 1
