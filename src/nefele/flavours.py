@@ -215,7 +215,7 @@ def vertical(
     ----------
     X : array of shape (n_rows, d)
     y : array of shape (n_rows,)
-    columns : mapping of site id to the positions of its columns
+    columns : mapping of site id to the positions of its columns, or to a mask
     estimator : estimator, optional
         Model of each site; default LinearRegression().
     graph : any graph that `as_graph` takes, optional
@@ -248,7 +248,12 @@ def vertical(
     alpha = check_number(alpha, "alpha", low=0.0)
     sites = list(columns)
     models = {
-        site: _on_columns(estimator or LinearRegression(), site, columns[site], table.shape[1])
+        site: _on_columns(
+            LinearRegression() if estimator is None else estimator,
+            site,
+            columns[site],
+            table.shape[1],
+        )
         for site in sites
     }
     known = sites if labelled is None else list(labelled)
@@ -275,7 +280,11 @@ def _on_columns(estimator: Any, site: Any, columns: Any, d: int) -> Any:
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
 
-    places = [int(j) for j in columns]
+    given = np.asarray(columns)
+    if given.dtype == bool and given.shape == (d,):
+        given = np.flatnonzero(given)
+    whole = given.ndim == 1 and given.dtype.kind in "iu"
+    places = given.tolist() if whole else []
     if not places or min(places) < 0 or max(places) >= d:
         raise ValueError(f"columns of site {site!r} must be positions 0..{d - 1}; got {columns!r}.")
     only = ColumnTransformer([("own", "passthrough", places)])

@@ -231,3 +231,66 @@ def test_errors_say_what_to_do():
         ifca(data, k=9)
     with pytest.raises(ValueError, match="every node is empty"):
         local(LocalData(np.zeros((0, 2)), np.zeros(0), [0, 0]))
+
+
+def test_counts_are_predicted_as_counts():
+    rng = np.random.default_rng(0)
+    rows = [(np.ones((60, 1)), rng.poisson(7.0, 60).astype(float)) for _ in "ab"]
+    data = LocalData.from_list(rows)
+    found = compare(["pooled", "fedavg"], data, graphs.chain(2), loss="poisson", n_splits=2)
+    assert 4 < found["pooled"].error < 13  # the variance is 7, the square of the mean is 49
+    assert found["fedavg"].error == pytest.approx(found["pooled"].error, rel=1e-3)
+    many = LocalData.from_list([(np.ones((3, 1)), [100.0, 90.0, 120.0])])
+    assert distance(fedavg(many, "poisson").w, pooled(many, "poisson").w) < 1e-6
+
+
+def test_a_sample_of_clients_never_converges():
+    data = LocalData.from_list([([[1.0]], [float(v)]) for v in range(10)])
+    fits = [fedavg(data, client_fraction=0.1, seed=s, rounds=60) for s in range(4)]
+    assert all(fit.rounds == 60 and not fit.converged for fit in fits)
+
+
+def test_the_worst_decile_is_a_tenth_of_the_nodes():
+    data, _ = clustered(n=20, m=6, seed=5)
+    found = compare(["local"], data, graphs.chain(20), n_splits=1)
+    errors = np.sort(found.errors["local"][0])
+    assert found["local"].worst == pytest.approx(errors[-2:].mean())
+
+
+def test_compare_refuses_models_that_make_no_sense():
+    data, _ = clustered()
+    chain = graphs.chain(8)
+    for w in (np.full((8, 3), np.nan), np.zeros((9, 3)), np.zeros((8, 6))):
+        with pytest.raises(ValueError, match=r"Method 'odd' must give finite parameters of shape"):
+            compare({"odd": lambda train, graph, w=w: w}, data, chain)
+    with pytest.raises(ValueError, match="at least one method"):
+        compare({}, data, chain)
+    with pytest.raises(ValueError, match="No node has a row to hold out"):
+        compare(["local"], LocalData.from_list([([[1.0]], [1.0])]), Graph([0], [], []))
+    with pytest.raises(KeyError, match="there are local"):
+        compare(["local"], data, chain)["gtv"]
+
+
+def test_compare_keeps_weights_and_judges_by_the_loss():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    data = LocalData(
+        X,
+        y,
+        [0, 20, 40],
+        sample_weight=rng.random(40) + 0.1,
+        node_weight=[1.0, 3.0],
+    )
+    seen = []
+    methods = {
+        "spy": lambda train, graph: seen.append(train.node_weight) or local(train),
+        "estimator": GTVRegressor(graphs.chain(2), alpha=0.0, fit_intercept=False),
+    }
+    found = compare(methods, data, graphs.chain(2), n_splits=2)
+    assert seen[0].tolist() == [1.0, 3.0]
+    assert found["estimator"].error == pytest.approx(found["spy"].error, rel=1e-6)
+    assert str(found).splitlines()[2].split()[-3:-1] == ["-", "-"]  # keeps no books
+    ones = LocalData.from_list([(np.ones((4, 1)), [1.0] * 4), (np.ones((1, 1)), [2.0])])
+    always = {"third": lambda train, graph: np.tile([0.0, 0.0, 5.0], (2, 1))}
+    judged = compare(always, ones, graphs.chain(2), loss="multinomial", n_splits=1)
+    assert judged["third"].error == 1.0

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 from nefele import Graph, LocalData, solve
 from nefele.baselines import local, oracle, pooled
@@ -125,3 +126,14 @@ def test_vertical_models_see_their_own_columns_only():
 def test_chain_of_one_site():
     X, y = np.ones((3, 1)), np.array([0.0, 3.0, 6.0])
     assert solve(horizontal(X, y, ["a"] * 3)).w[0, 0] == pytest.approx(3.0)
+
+
+def test_vertical_takes_masks_and_any_estimator():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 3))
+    masks = {"bank": [True, True, False], "shop": [False, False, True]}
+    forest = RandomForestRegressor(5, random_state=0)
+    model = vertical(X, X[:, 2], masks, estimator=forest, rounds=2, tol=None)
+    assert model.estimators_["shop"][0].transformers[0][2] == [2]
+    with pytest.raises(ValueError, match=r"must be positions 0\.\.2; got \['a'\]"):
+        vertical(X, X[:, 2], {"bank": ["a"], "shop": [2]})

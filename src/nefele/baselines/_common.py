@@ -15,6 +15,7 @@ from nefele.losses import BoundLoss, Loss, as_loss
 from nefele.runtime.messages import Ledger
 
 ROUNDS = 1000  # most rounds, if not said otherwise
+_WORSE = 10.0  # growth of the loss that no method survives
 TOL = 1e-10  # change of the parameters, relative to their size, that ends a method
 
 
@@ -32,7 +33,8 @@ class Fit:
     ledger : Ledger
         What was sent.
     history : array of shape (rounds,)
-        Sum of the local losses after each round, at the models that the nodes then use.
+        Sum of the local losses after each round, at the models that the nodes then use; for
+        methods without rounds the last one only, for `gtv` the objective at examined points.
     converged : bool
         Whether the models stopped changing before the last round.
     clusters : int array of shape (n_nodes,), optional
@@ -67,13 +69,19 @@ def bound(data: Any, loss: Any) -> BoundLoss:
 
 
 def step_size(loss: BoundLoss, lr: float | None, extra: Array | float = 0.0) -> float:
-    """The given step, or 1 over the largest curvature at zero of a node, plus `extra`."""
+    """The given step, or 1 over the largest curvature of a node, plus `extra`.
+
+    The curvature is that at zero or at the local fits, whichever is larger.
+    """
     if lr is not None:
         return check_number(lr, "lr", low=0.0, strict=True)
-    hess = loss.hess(np.zeros((loss.n_nodes, loss.d)))
-    if hess is None:
+    zero = np.zeros((loss.n_nodes, loss.d))
+    if loss.hess(zero) is None:
         raise ValueError(f"{type(loss).__name__} has no Hessian to choose a step from; give lr.")
-    most = float((np.linalg.eigvalsh(hess)[:, -1] + extra).max())
+    most = 0.0
+    for w in (zero, loss.minimise()):
+        top = np.linalg.eigvalsh(np.nan_to_num(loss.hess(w)))[:, -1]
+        most = max(most, float((top + extra).max()))
     return 1.0 / most if most > 0 else 1.0
 
 
@@ -82,22 +90,28 @@ def repeat(
     loss: BoundLoss,
     w: Array,
     rounds: Any,
-    tol: float,
+    tol: float | None,
 ) -> tuple[Array, Array, bool]:
-    """Call step(k) until the models, shape (n_nodes, d), change by less than tol; the history."""
+    """Call step(k) until the models, shape (n_nodes, d), change by less than tol; the history.
+
+    Without a tolerance all rounds are done.
+    """
     rounds = check_count(rounds, "rounds", low=1)
+    tol = None if tol is None else check_number(tol, "tol", low=0.0)
     history, converged = [], False
+    first = float(np.abs(loss.value(w)).sum())
     for k in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):
             new = step(k)
             history.append(float(loss.value(new).sum()))
-        if not np.isfinite(history[-1]):
+        if not history[-1] <= _WORSE * first + np.abs(history).min():
             raise ValueError(
-                f"The models overflowed in round {k + 1}: the step is too long. Lower lr."
+                f"The loss grew from {first:.3g} to {history[-1]:.3g} by round {k + 1}: the step "
+                "is too long. Lower lr."
             )
-        change = np.abs(new - w).max() / max(float(np.abs(new).max()), np.finfo(float).tiny)
+        still = tol is not None and np.abs(new - w).max() <= tol * np.abs(new).max()
         w = new
-        if change <= tol:
+        if still:
             converged = True
             break
     return w, np.array(history), converged

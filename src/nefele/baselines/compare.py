@@ -20,10 +20,10 @@ from nefele.baselines.local import local
 from nefele.baselines.pooled import pooled
 from nefele.data import LocalData
 from nefele.graph import Graph
-from nefele.losses import Logistic, Multinomial, as_loss
+from nefele.losses import Hinge, Logistic, Loss, Multinomial, Poisson, as_loss
 
 Method = Callable[[LocalData, Graph], Any]
-_WORST = 0.9  # share of the nodes that do better than the worst decile
+_WORST = 0.1  # share of the nodes in the worst decile
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Row:
     worst : float
         Mean error of the tenth of the nodes with the largest errors.
     rounds, bytes, seconds : float
+        NaN for methods that keep no books.
     """
 
     name: str
@@ -74,7 +75,10 @@ class Comparison:
     errors: dict[str, Array] = field(repr=False)
 
     def __getitem__(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)
+        rows = {row.name: row for row in self.rows}
+        if name not in rows:
+            raise KeyError(f"No method {name!r}; there are {', '.join(rows)}.")
+        return rows[name]
 
     def __str__(self) -> str:
         width = max(len(row.name) for row in self.rows)
@@ -85,9 +89,11 @@ class Comparison:
         ]
         for row in self.rows:
             error = f"{row.error:.4g} +- {row.spread:.2g}"
+            counted = np.isfinite(row.rounds)
+            rounds, sent = f"{row.rounds:.0f}", f"{row.bytes / 1e3:.1f}"
             lines.append(
-                f"{row.name:{width}} {error:>22} {row.worst:12.4g} {row.rounds:7.0f} "
-                f"{row.bytes / 1e3:10.1f} {row.seconds:8.3f}"
+                f"{row.name:{width}} {error:>22} {row.worst:12.4g} {rounds if counted else '-':>7} "
+                f"{sent if counted else '-':>10} {row.seconds:8.3f}"
             )
         return "\n".join(lines)
 
@@ -145,16 +151,16 @@ def compare(
     chosen = as_loss(loss)
     data = data.align(graph.ids)
     todo = _methods(methods, chosen)
-    wrong = isinstance(chosen, Logistic | Multinomial)
+    wrong = isinstance(chosen, Logistic | Hinge | Multinomial)
     errors: dict[str, list[Array]] = {name: [] for name in todo}
     costs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in todo}
     for train, test in _splits(data, n_splits, test_size, seed):
         for name, method in todo.items():
             start = time.perf_counter()
-            predict, fit = _fitted(method, train, graph)
+            predict, fit = _fitted(name, method, train, graph, chosen)
             seconds = time.perf_counter() - start
             costs[name].append((*_traffic(fit), seconds))
-            errors[name].append(_node_errors(predict(test), test, wrong))
+            errors[name].append(_node_errors(predict(test), test, chosen))
     tables = {name: np.stack(found) for name, found in errors.items()}
     metric = "share of wrong labels" if wrong else "mean squared error"
     rows = [_row(name, tables[name], costs[name]) for name in todo]
@@ -171,6 +177,8 @@ def _methods(methods: Any, loss: Any) -> dict[str, Any]:
         "fedgd": lambda data, graph: fedgd(data, graph, loss),
         "ifca": lambda data, graph: ifca(data, loss),
     }
+    if not len(methods):
+        raise ValueError("methods must name at least one method; got none.")
     if not isinstance(methods, Mapping):
         if isinstance(methods, str):
             methods = [methods]
@@ -190,6 +198,11 @@ def _splits(
     """Training and held-out rows inside each node, drawn anew for each split."""
     rng = np.random.default_rng(seed)
     held = np.minimum(np.round(test_size * data.counts), np.maximum(data.counts - 1, 0))
+    if not held.any():
+        raise ValueError(
+            f"No node has a row to hold out: the largest has {data.counts.max()} row(s), test_size "
+            f"is {test_size:g}. Use a larger test_size, or nodes with more rows."
+        )
     for _ in range(n_splits):
         order = np.lexsort((rng.random(data.n_rows), data.row_node))
         rank = np.arange(data.n_rows) - data.ptr[data.row_node]
@@ -207,32 +220,44 @@ def _rows(data: LocalData, on: Any) -> LocalData:
         data.ids,
         sample_weight=None if data.sample_weight is None else data.sample_weight[on],
         feature_names=data.feature_names,
+        node_weight=data.node_weight,
     )
 
 
-def _fitted(method: Any, train: LocalData, graph: Graph) -> tuple[Callable[..., Array], Any]:
+def _fitted(
+    name: str, method: Any, train: LocalData, graph: Graph, loss: Loss
+) -> tuple[Callable[..., Array], Any]:
     """How the method predicts labels, and what it returned."""
     if hasattr(method, "fit") and hasattr(method, "predict"):
         from sklearn.base import clone
 
-        model = clone(method).fit(train.X, train.y, node_ids=train.ids[train.row_node])
+        extra = {} if train.sample_weight is None else {"sample_weight": train.sample_weight}
+        model = clone(method).fit(train.X, train.y, node_ids=train.ids[train.row_node], **extra)
         return (lambda rows: model.predict(rows.X, node_ids=rows.ids[rows.row_node])), model
     fit = method(train, graph)
-    w = fit.w if isinstance(fit, Fit) else np.asarray(fit)
-    return (lambda rows: _linear(rows, w)), fit
+    w = np.asarray(fit.w if isinstance(fit, Fit) else fit, dtype=float)
+    shape = (train.n_nodes, loss.bind(train).d)
+    if w.shape != shape or not np.isfinite(w).all():
+        raise ValueError(
+            f"Method {name!r} must give finite parameters of shape {shape} for the loss {loss!r}; "
+            f"got shape {w.shape}{'' if np.isfinite(w).all() else ' with NaN or inf'}."
+        )
+    return (lambda rows: _linear(rows, w, loss)), fit
 
 
-def _linear(rows: LocalData, w: Array) -> Array:
-    """Predictions x^T w, or one column per class."""
+def _linear(rows: LocalData, w: Array, loss: Loss) -> Array:
+    """Labels as the loss predicts them from x^T w, or from one column per class."""
     models = w[rows.row_node].reshape(rows.n_rows, -1, rows.d)
     z = np.einsum("rkj,rj->rk", models, rows.X)
-    return z[:, 0] if z.shape[1] == 1 else np.argmax(z, axis=1)
+    if isinstance(loss, Multinomial):
+        return np.argmax(z, axis=1)
+    return np.exp(z[:, 0]) if isinstance(loss, Poisson) else z[:, 0]
 
 
-def _node_errors(predicted: Array, rows: LocalData, wrong: bool) -> Array:
-    if wrong and np.isin(rows.y, (-1.0, 1.0)).all():
+def _node_errors(predicted: Array, rows: LocalData, loss: Loss) -> Array:
+    if isinstance(loss, Logistic | Hinge):
         miss = (np.where(np.asarray(predicted, dtype=float) > 0, 1.0, -1.0) != rows.y) * 1.0
-    elif wrong:
+    elif isinstance(loss, Multinomial):
         miss = (np.asarray(predicted) != rows.y) * 1.0
     else:
         miss = (np.asarray(predicted) - rows.y) ** 2
@@ -242,7 +267,7 @@ def _node_errors(predicted: Array, rows: LocalData, wrong: bool) -> Array:
 
 def _traffic(fit: Any) -> tuple[float, float]:
     ledger = getattr(fit, "ledger", None) or getattr(fit, "ledger_", None)
-    return (0.0, 0.0) if ledger is None else (float(ledger.rounds), float(ledger.bytes))
+    return (np.nan, np.nan) if ledger is None else (float(ledger.rounds), float(ledger.bytes))
 
 
 def _row(name: str, errors: Array, costs: list[tuple[float, float, float]]) -> Row:
@@ -256,5 +281,5 @@ def _row(name: str, errors: Array, costs: list[tuple[float, float, float]]) -> R
 
 def _worst(errors: Array) -> float:
     """Mean error of the worst tenth of the nodes, at least one."""
-    worst = np.sort(errors)[int(np.floor(_WORST * (len(errors) - 1))) :]
-    return float(worst.mean())
+    count = int(np.ceil(_WORST * len(errors)))
+    return float(np.sort(errors)[-count:].mean())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, check_count
+from nefele._checks import Array, check_count, check_number
 from nefele.baselines._common import ROUNDS, TOL, Fit, bound, repeat, spread, star_books, step_size
 from nefele.losses import BoundLoss
 
@@ -19,7 +19,7 @@ def fedavg(
     lr: float | None = None,
     client_fraction: float = 1.0,
     rounds: int = ROUNDS,
-    tol: float = TOL,
+    tol: float | None = TOL,
     seed: int = 0,
 ) -> Fit:
     """Each round, clients start at the server's model, work locally, and send their model back.
@@ -42,7 +42,7 @@ def fedavg(
         Share of the clients that take part in a round, drawn anew each time.
     rounds : int
         Most rounds.
-    tol : float
+    tol : float or None
         Relative change of the model that ends the method, if all clients take part.
     seed : int
 
@@ -61,7 +61,7 @@ def fedavg(
     """
     losses = bound(data, loss)
     clients = np.flatnonzero(losses.labelled)
-    if not 0 < client_fraction <= 1:
+    if not 0 < check_number(client_fraction, "client_fraction") <= 1:
         raise ValueError(f"client_fraction must be in (0, 1]; got {client_fraction!r}.")
     if steps != "exact":
         steps = check_count(steps, "steps", low=1)
@@ -78,7 +78,7 @@ def fedavg(
         server = found[taking].mean(axis=0)
         return spread(server, losses.n_nodes)
 
-    goal = tol if active == len(clients) else 0.0  # a sample of clients never settles
+    goal = tol if active == len(clients) else None  # a sample of clients never settles
     w, history, converged = repeat(one_round, losses, spread(server, losses.n_nodes), rounds, goal)
     books = star_books(len(history), active, losses.d, losses.d)
     return Fit("fedavg", w, len(history), books, history, converged)

@@ -92,7 +92,7 @@ def fedgd(
             w = spread(w[known].mean(axis=0), losses.n_nodes)
         return w
 
-    w, history, converged = repeat(one_round, losses, w, rounds, 0.0 if random else tol)
+    w, history, converged = repeat(one_round, losses, w, rounds, None if random else tol)
     ledger = Ledger(rounds=len(history))
     messages = 2 * (int(known.sum()) if project else graph.n_edges)
     ledger.tally("parameters", len(history) * messages, losses.d)
