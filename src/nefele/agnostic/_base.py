@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from nefele._checks import Array, check_count, check_name, check_number, type_name
-from nefele._ids import describe
+from nefele._ids import as_ids, describe, did_you_mean
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._rounds import Relaxation
@@ -136,7 +136,16 @@ class FedRelaxBase(GTVBase):
             return True
         run.start(self.init)
         converged = run.run(int(self.rounds), self.tol)
-        if not converged:
+        without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
+        if without.size:
+            what = "zero" if self._classes_or_none() is None else "all classes alike"
+            warnings.warn(
+                f"No news reached {without.size} nodes in {self.rounds} rounds, such as "
+                f"{describe(run.graph.ids[without])}: they predict {what}. Increase rounds.",
+                DataWarning,
+                stacklevel=3,
+            )
+        elif not converged:
             last = run.history[-1].change
             warnings.warn(
                 f"FedRelax stopped after {self.rounds} rounds: predictions still change by "
@@ -171,6 +180,14 @@ class FedRelaxBase(GTVBase):
         seed: int,
     ) -> Iterator[tuple[int, Site]]:
         classifier = self._classes_or_none() is not None
+        if isinstance(self.estimator, dict):
+            keys = [key for key in self.estimator if key is not None]
+            lost = as_ids(keys)[graph.positions(as_ids(keys)) < 0] if keys else as_ids([])
+            if len(lost):
+                raise ValueError(
+                    f"The keys of estimator must be nodes of the graph, or None; unknown: "
+                    f"{describe(lost)}.{did_you_mean(graph.ids, lost)}"
+                )
         draws = np.random.default_rng([seed, 3]).integers(_SEEDS, size=graph.n_nodes)
         even, labels = (rows.sample_weight == 1.0).all(), self._labels(rows.y)
         groups = grouped(place, graph.n_nodes)

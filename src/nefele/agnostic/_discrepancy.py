@@ -93,7 +93,8 @@ def as_discrepancy(given: Any, names: tuple[str, ...], spread: float) -> Discrep
     """From a name, ("huber", delta), or a function of two tensors."""
     if callable(given):
         return Discrepancy("free", call=given)
-    name, delta = given if isinstance(given, tuple) and len(given) == 2 else (given, 1.0)
+    pair = isinstance(given, tuple) and len(given) == 2 and given[0] == "huber"
+    name, delta = given if pair else (given, 1.0)
     check_name(name, names, "discrepancy")
     if name == "huber":
         return Discrepancy(name, check_number(delta, "delta", low=0.0, strict=True))

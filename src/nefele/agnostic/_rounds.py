@@ -108,7 +108,7 @@ class Relaxation:
             quiet = None if change > tol else (quiet or k)
             if quiet is not None and self.all_heard(quiet):
                 return True
-        return tol is None
+        return tol is None and len(self.state) == len(self.sites)
 
     def round(self, k: int) -> float:
         """One update of every node; the largest change of predictions."""
@@ -125,7 +125,8 @@ class Relaxation:
             before = {i: self.state.get(i) for i in fits}
             self.refit(fits, blocks)
             self.moved[fits] = k
-            self.tell(fits, k)
+            # who has heard nothing may be waited for, since what it said may have been lost
+            self.tell([*fits, *(i for i in moving if i not in before and i in self.state)], k)
             largest = max([largest, *(self.change(i, before[i]) for i in fits)])
         return largest if len(self.state) == len(self.sites) else np.inf
 

@@ -98,25 +98,27 @@ def _takes_outputs(factory: Callable[..., Any]) -> bool:
 
 
 def _check_outputs(module: Module, n_features: int, n_outputs: int, dtype: str) -> None:
-    """Two rows through the network: it must take the features and give the outputs."""
+    """Two rows and one through the network: it must take the features and give the outputs."""
     module.eval()
-    rows = torch.zeros(2, n_features, dtype=DTYPES[dtype])
-    try:
-        with torch.no_grad():
-            shape = tuple(module(rows).shape)
-    except RuntimeError as error:
-        raise ValueError(
-            f"module must take rows of {n_features} features, shape (n_rows, {n_features}); it "
-            f"failed: {error}"
-        ) from error
-    allowed: list[tuple[int, ...]] = [(2, n_outputs)]
-    if n_outputs <= 2:  # one logit is enough for two classes
-        allowed += [(2, 1), (2,)]
-    if shape not in allowed:
-        raise ValueError(
-            f"module must give {n_outputs} output(s) per row; two rows of {n_features} features "
-            f"gave shape {shape}. Change its last layer."
-        )
+    for count in (2, 1):
+        rows = torch.zeros(count, n_features, dtype=DTYPES[dtype])
+        try:
+            with torch.no_grad():
+                shape = tuple(module(rows).shape)
+        except (RuntimeError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(
+                f"module must take rows of {n_features} features, shape (n_rows, {n_features}), "
+                f"and give one tensor; it failed: {error}"
+            ) from error
+        allowed: list[tuple[int, ...]] = [(count, n_outputs)]
+        if n_outputs <= 2:  # one logit is enough for two classes
+            allowed += [(count, 1), (count,)]
+        if shape not in allowed:
+            raise ValueError(
+                f"module must give {n_outputs} output(s) per row (a classifier: one for each class "
+                f"among its rows); {count} row(s) of {n_features} features gave shape {shape}. "
+                "Change its last layer, or use a function of n_features, n_outputs."
+            )
 
 
 def values_of(out: Tensor) -> Tensor:
@@ -151,7 +153,17 @@ CLASSIFICATION: dict[str, RowLoss] = {"cross_entropy": _cross_entropy}
 def as_row_loss(loss: Any, known: dict[str, RowLoss]) -> RowLoss:
     """The loss of each row, by name or as a function of outputs and targets."""
     if callable(loss):
-        return loss
+
+        def by_row(z: Tensor, y: Tensor) -> Tensor:
+            value = loss(z, y)
+            if value.shape != y.shape[:1]:
+                raise ValueError(
+                    f"loss must give one number per row, shape {tuple(y.shape[:1])}; got shape "
+                    f'{tuple(value.shape)}. Use reduction="none".'
+                )
+            return value
+
+        return by_row
     return known[check_name(loss, known, "loss")]
 
 

@@ -76,6 +76,8 @@ def train(
     plan : Plan
     """
     parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("module must have parameters to train; got none. Add a layer.")
     optimizer = plan.start(parameters)
 
     def backward(rows: Any) -> Tensor:

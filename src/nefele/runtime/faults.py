@@ -131,6 +131,10 @@ class Post:
     """
 
     def __init__(self, receivers: NDArray[np.int64], faults: Faults | None, ids: Any) -> None:
+        if faults is not None and not isinstance(faults, Faults):
+            raise ValueError(
+                f"faults must be a nefele.runtime.Faults or None; got {type(faults).__name__}."
+            )
         self.faults = Faults() if faults is None else faults
         self.receivers = receivers
         self.ledger = Ledger()

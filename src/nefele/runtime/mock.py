@@ -106,7 +106,7 @@ def pass_messages(
         a run without faults, so it converges whatever is lost; it only takes longer. "latest":
         nodes go on with the flows they know, and an edge moves in the rounds in which it hears
         both ends. Nobody waits for a node that is gone; there is no proof, and when about half of
-        all messages are lost it does not converge.
+        all messages are lost it may not converge.
     prox_error : float or callable, optional
         Size of the error in step k of every node, in a random direction: a constant, or a
         function of k = 1, 2, ... The method tolerates errors with a finite sum, such as 1/k^2.
