@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import re
 import shutil
 
@@ -81,6 +82,8 @@ def states_view():
         gaps=found.gaps,
         cv_error=mean,
         cv_se=node_error.std(axis=1) / np.sqrt(48),
+        cv_own=own.mean(),
+        cv_pooled=pooled.mean(),
         chosen=best,
         best=best,
         clearest=clearest,
@@ -270,6 +273,77 @@ def test_nodes_have_tooltips(opened):
     box = opened.page.locator("#gain .stage").bounding_box()
     opened.page.locator("#gain .stage").hover(position={"x": 60, "y": box["height"] / 2})
     assert "gains" in opened.text("#tip")
+
+
+def test_the_error_is_called_cross_validated_at_every_width(opened):
+    assert opened.text("#now-kind") == "CV error"
+    said = opened.page.get_attribute("#alpha", "aria-valuetext")
+    assert "cross-validated error" in said and "held-out" not in said
+
+
+def test_numbers_of_the_strip_keep_apart(opened):
+    for k in range(0, 16, 3):
+        opened.page.evaluate(
+            "(v) => { const s = document.querySelector('#alpha'); s.value = v;"
+            " s.dispatchEvent(new Event('input')); }",
+            k,
+        )
+        opened.settle()
+        spans = opened.page.evaluate(
+            "[...document.querySelectorAll('.numbers dd')].map((cell) => { const range ="
+            " document.createRange(); range.selectNodeContents(cell);"
+            " const box = range.getBoundingClientRect(); return [box.left, box.right]; })"
+        )
+        assert all(b[0] - a[1] >= 6 for a, b in itertools.pairwise(spans))
+
+
+def test_names_of_lines_lie_off_the_curve(opened):
+    """No point of the curve is inside the box of a name."""
+    inside = opened.page.evaluate(
+        """() => {
+          const names = document.querySelectorAll('#curve text.halo:not(.strong)');
+          const boxes = [...names].map((text) => text.getBBox());
+          const curve = document.querySelector('#curve .curve');
+          const long = curve.getTotalLength();
+          let hits = 0;
+          for (let s = 0; s <= long; s += 1) {
+            const p = curve.getPointAtLength(s);
+            for (const b of boxes) {
+              const across = p.x > b.x && p.x < b.x + b.width;
+              hits += across && p.y > b.y && p.y < b.y + b.height;
+            }
+          }
+          return [boxes.length, hits];
+        }"""
+    )
+    assert inside == [2, 0]
+
+
+def test_a_gap_below_what_numbers_resolve_is_no_zero(browser, tmp_path):
+    view = dataclasses.replace(states_view(), gaps=np.zeros(16), history=())
+    write_report(view, tmp_path / "report.html")
+    page = Opened(browser, (tmp_path / "report.html").as_uri(), 375)
+    assert page.numbers()["gap"] == "< 10⁻¹⁶"
+    assert "Certified relative gap at the alpha used: < 10⁻¹⁶" in page.text("#convergence .says")
+    page.context.close()
+    assert page.complaints == []
+
+
+def test_captions_say_which_rows(opened):
+    assert "fitted to the other rows" in opened.text("#gain .says")
+    assert "judged on the same rows" in opened.text("#curve .says")
+    for figure in ("scatter", "path"):
+        assert "fitted to all rows" in opened.text(f"#{figure} .says")
+    said = opened.text("#nodes-says")
+    assert "coefficients are fitted to all rows" in said and "held-out rows" in said
+
+
+def test_names_of_those_who_gain_are_whole(opened):
+    cut = opened.page.evaluate(
+        "[...document.querySelectorAll('.extremes button')]"
+        ".filter((b) => b.scrollWidth > b.clientWidth).map((b) => b.textContent)"
+    )
+    assert cut == []
 
 
 def test_no_page_is_wider_than_its_window(opened):

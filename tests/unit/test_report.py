@@ -410,3 +410,16 @@ def test_what_was_sent_is_shown():
     page = render(make_view(ledger=ledger))
     assert "sent: predictions" in page and "12 messages, 600 numbers, 4800 bytes" in page
     assert "3; missing: lost 2" in page
+
+
+def test_lines_and_curve_come_from_the_same_rows():
+    """Not from the scores at the top, which are of other rows."""
+    found = payload(make_view(cv_own=1.25, cv_pooled=1.75))
+    assert found["lines"] == [["own data only", 1.25], ["one model", 1.75]]
+    assert payload(make_view())["lines"] == [["own data only", None], ["one model", None]]
+    blank = np.full(len(make_view().alphas), np.nan)
+    view = make_view(cv_error=blank, cv_own=1.25)
+    own, pooled = (value for _, value in payload(view)["lines"])
+    assert own == pytest.approx(view.own_error.mean())
+    assert pooled == pytest.approx(view.pooled_error.mean())
+    assert payload(view)["error"][0] == pytest.approx(view.node_error[0].mean())

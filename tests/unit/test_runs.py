@@ -42,7 +42,7 @@ def config(path, **options):
         ({"target": "id"}, "target and node must be different columns"),
         ({"features": ("x", "y")}, "features must not name the target column"),
         ({"features": ("x", "x")}, "features must be distinct"),
-        ({"coords": ("lat",)}, "coords must name two columns"),
+        ({"coords": ("lat",)}, "coords must name two different columns"),
         ({"k": 0}, "k must be an integer >= 1"),
         ({"tol": 0.0}, "tol must be finite and > 0"),
         ({"standardize": "yes"}, "standardize must be True or False"),
@@ -140,6 +140,11 @@ def test_numbers_that_are_none(tmp_path):
         table.numbers("x")
     with pytest.raises(ValueError, match="'inf' at line 3"):
         table.numbers("z")
+    table = Table.read(written(tmp_path, 'x,y\n"1,250",-3\n"1.234,5",2\n'))
+    with pytest.raises(ValueError, match=r"one between thousands: .* as 1\.250, or as 1250\."):
+        table.numbers("x")
+    with pytest.raises(ValueError, match=r"'1\.234,5'.* write the numbers as 1234\.5\."):
+        table.take(np.array([False, True])).numbers("x")
 
 
 def test_blank_lines_hold_no_rows(tmp_path):
@@ -156,6 +161,43 @@ def test_times_sort(tmp_path):
     assert np.argsort(table.times("d")).tolist() == [1, 0]
     with pytest.raises(ValueError, match=r"'1.2.2024' at line 2.*year first"):
         table.times("bad")
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2023", "2023-02", "2023-02-03", "2024"],
+        ["2023/02/03", "2023-02-03 03:00", "2023-02-03T11:30:00.5", "2023-02-04"],
+        ["2024-01-01T03:00+02:00", "2024-01-01T01:30Z", "2024-01-01 00:00-05:00"],
+        ["-3", "9", "10", "1e3"],
+    ],
+)
+def test_times_are_read_not_compared_as_text(tmp_path, times):
+    """Each list is in the order of time."""
+    table = Table.read(written(tmp_path, "t\n" + "\n".join(times[::-1]) + "\n"))
+    assert (np.diff(table.times("t")) < 0).all()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["2024-01-01 3:00", "2024-01-01 03:00 PM", "2023-13-45", "2023-02-30", "24-01-01", "inf"],
+)
+def test_other_times_are_refused_with_their_row(tmp_path, odd):
+    table = Table.read(written(tmp_path, f"id,t\na,2024-01-01\nb,{odd}\n"))
+    with pytest.raises(ValueError, match=rf"ISO 8601.*{re.escape(repr(odd))} at line 3"):
+        table.times("t")
+
+
+def test_times_with_and_without_an_offset_do_not_mix(tmp_path):
+    table = Table.read(written(tmp_path, "t\n2024-01-01T00:00\n2024-01-01T01:00+02:00\n"))
+    with pytest.raises(ValueError, match=r"all have a UTC offset.*line 3 and .* line 2"):
+        table.times("t")
+
+
+def test_lines_are_those_of_the_file_after_rows_were_left_out_twice(tmp_path):
+    table = Table.read(written(tmp_path, "id,x\na,1\n,\nb,2\nc,calm\n"))
+    with pytest.raises(ValueError, match="'calm' at line 5"):
+        table.take(np.array([False, True, True])).numbers("x")
 
 
 # -- inputs ---------------------------------------------------------------------------------------
@@ -283,8 +325,26 @@ def test_rows_of_one_time_stay_together():
     ids = np.array(["a"] * 6)
     train, test = hold_out(ids, np.array([3, 1, 2, 3, 1, 3]), seed=0)
     assert test.tolist() == [0, 3, 5] and train.tolist() == [1, 2, 4]
-    with pytest.raises(ValueError, match="at least 2 times"):
+    with pytest.raises(ValueError, match="in every node all rows have the same time"):
         hold_out(ids, np.zeros(6), seed=0)
+    with pytest.raises(ValueError, match="at most half of its rows"):
+        hold_out(ids, np.array([1, 2, 2, 2, 2, 2]), seed=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_latest_times_nearest_to_a_quarter_are_held_out(seed):
+    """Against all choices of a first time to hold out, node by node."""
+    rng = np.random.default_rng(seed)
+    ids = rng.choice(list("abcd"), 60, p=[0.5, 0.3, 0.15, 0.05])
+    times = rng.choice(12, 60, p=np.arange(1, 13) / 78)
+    _, test = hold_out(ids, times, seed=0)
+    for node in np.unique(ids):
+        mine = np.flatnonzero(ids == node)
+        wanted = max(len(mine) // 4, 1)
+        parts = [mine[times[mine] >= first] for first in range(12)]
+        legal = [part for part in parts if 0 < 2 * len(part) <= len(mine)]
+        best = min(legal, key=lambda part: (abs(len(part) - wanted), len(part)), default=[])
+        assert [row for row in test if ids[row] == node] == list(best)
 
 
 def test_folds_go_forward_in_time():
@@ -307,14 +367,31 @@ def test_folds_go_forward_in_time():
         ([0.5, 1.0, 0.6, 1.1], "yes", "Coupling helps: .* 47% smaller than with own data only"),
         ([1.0, 2.0, 1.0, 2.0], "no", "does not help here: own data only does as well"),
         ([1.2, 2.1, 1.0, 2.0], "no", "does not help here: own data only does better"),
-        ([0.2, 2.5, 1.5, 1.6], "unclear", "does not clearly help"),
+        ([0.2, 2.5, 1.5, 1.6], "unclear", "does not clearly help: .* a gain of 0.05 ± 0.33"),
+        ([0.9, 1.9, 0.9, 1.4], "probably", "probably helps: .* ± 0.1. .* b2, carries 67%"),
+        ([0.995, 1.995, 0.995, 1.995], "unclear", "does not clearly help"),
     ],
 )
 def test_verdict(coupled, helps, words):
     own = np.array([1.0, 2.0, 1.0, 2.0])
-    found = Comparison(own, own + 1.0, np.array(coupled), np.full(4, 2))
+    nodes = ["a1", "a2", "b1", "b2"]
+    found = Comparison(own, own + 1.0, np.array(coupled), np.full(4, 2), nodes)
     assert found.helps == helps
-    assert re.search(words, found.verdict())
+    assert re.search(words, found.verdict()) and " ± " in found.verdict()
+
+
+def test_one_node_has_no_standard_error():
+    found = Comparison(np.array([2.0]), np.array([3.0]), np.array([1.0]), np.array([5]), ["a"])
+    assert found.helps == "unclear" and "without a standard error" in found.verdict()
+
+
+def test_few_nodes_of_many_are_named():
+    own = np.ones(40)
+    coupled = np.where(np.arange(40) < 2, 0.1, 0.98)
+    found = Comparison(own, own + 1, coupled, np.full(40, 3), [f"n{i}" for i in range(40)])
+    assert "2 nodes, n0, n1, carry 70% of it." in found.verdict()
+    even = Comparison(own, own + 1, own - 0.5, np.full(40, 3), [f"n{i}" for i in range(40)])
+    assert "carr" not in even.verdict()
 
 
 def test_gain_is_weighted_by_rows_and_has_the_usual_standard_error():

@@ -75,12 +75,12 @@ def step_size(loss: BoundLoss, lr: float | None, extra: Array | float = 0.0) -> 
     """
     if lr is not None:
         return check_number(lr, "lr", low=0.0, strict=True)
-    zero = np.zeros((loss.n_nodes, loss.d))
-    if loss.hess(zero) is None:
-        raise ValueError(f"{type(loss).__name__} has no Hessian to choose a step from; give lr.")
     most = 0.0
-    for w in (zero, loss.minimise()):
-        top = np.linalg.eigvalsh(np.nan_to_num(loss.hess(w)))[:, -1]
+    for w in (np.zeros((loss.n_nodes, loss.d)), loss.minimise()):
+        hess = loss.hess(w)
+        if hess is None:
+            raise ValueError(f"{type(loss).__name__} has no Hessian to choose lr from; give it.")
+        top = np.linalg.eigvalsh(np.nan_to_num(hess))[:, -1]
         most = max(most, float((top + extra).max()))
     return 1.0 / most if most > 0 else 1.0
 

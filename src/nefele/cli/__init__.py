@@ -10,12 +10,14 @@ import io
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from nefele.cli._common import Interrupted
 from nefele.cli.check import check
 from nefele.cli.fit import fit, run
 from nefele.cli.init import init
@@ -48,8 +50,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack the letters of an id
             stream.reconfigure(errors="backslashreplace")
     try:
-        with _interrupt_ends():
+        with _interrupt_ends(), _warnings_as_notes():
             app()
+    except SystemExit as end:
+        if end.code == 130 and not isinstance(end, Interrupted):
+            typer.echo("Interrupted.", err=True)
+        raise
     except Exception as error:
         traceback.print_exc()
         typer.echo(f"Internal error: {error or type(error).__name__}. Please report it.", err=True)
@@ -72,6 +78,18 @@ def _interrupt_ends() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Warnings of Python and of libraries in words, without file names and code."""
+
+    def note(message: Warning | str, *args: object, **kwargs: object) -> None:
+        typer.echo(f"Note: {' '.join(str(message).split())}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = note
+        yield
 
 
 def _show_version(wanted: bool) -> None:

@@ -19,6 +19,18 @@ Force = Annotated[bool, typer.Option("--force", help="Replace another run in the
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 
 
+class Interrupted(SystemExit):
+    """Ctrl-C, of which the user has been told already."""
+
+
+def check_file(out: Path, suffixes: tuple[str, ...]) -> None:
+    """A ValueError when a file to write is a folder, or of another kind."""
+    if out.is_dir():
+        raise ValueError(f"--out must be a file; {str(out)!r} is a folder. Name a file in it.")
+    if out.suffix.lower() not in suffixes:
+        raise ValueError(f"--out must end in {' or '.join(suffixes)}; got {str(out)!r}. Rename it.")
+
+
 @contextmanager
 def input_errors() -> Iterator[None]:
     """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
@@ -78,6 +90,8 @@ def finish_run(
     folder: Path, facts: dict[str, Any], *, as_json: bool, quiet: bool, already: bool = False
 ) -> int:
     """Print what a run found and return the exit code: 1 when the fit did not converge."""
+    from nefele.runs.wording import gap_text
+
     report = folder / "report.html"
     if as_json:
         print_json({**facts, "folder": str(folder), "report": str(report)})
@@ -93,7 +107,7 @@ def finish_run(
             typer.echo(f"Report: {report}")
     if facts["converged"]:
         return 0
-    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
+    gap = "none" if facts["gap"] is None else gap_text(facts["gap"])
     typer.echo(
         f"Warning: not trustworthy, the final fit is {facts['solver_status']} (certified gap "
         f"{gap}, wanted {facts['tol']:.1e}). {facts['advice']}",
@@ -139,6 +153,8 @@ def print_scores(facts: dict[str, Any]) -> None:
 
 
 def _sentences(facts: dict[str, Any]) -> list[str]:
+    from nefele.runs.wording import gap_text
+
     summary = facts["summary"]
     n = summary["clusters"]
     lines = [
@@ -148,8 +164,8 @@ def _sentences(facts: dict[str, Any]) -> list[str]:
         f"alpha {summary['alpha']:.4g}: {n} cluster{'s' if n > 1 else ''}.",
     ]
     if facts["converged"]:
+        far = gap_text(facts["gap"]).replace("< ", "less than ")
         lines[-1] += (
-            f" The fit is certified: its objective is within {facts['gap']:.1e} (relative) of the "
-            "optimum."
+            f" The fit is certified: its objective is within {far} (relative) of the optimum."
         )
     return [*lines, *(f"Note: {note}" for note in facts["notes"])]

@@ -20,6 +20,15 @@ _ROWS = 8  # rows of each node of a generated network
 _NOISE = 2.0
 
 
+def is_written(name: str, out: Path) -> bool:
+    """Whether the data of this demo are in the folder."""
+    frame = (_states() if name == "states" else _generated(name))[0]
+    try:
+        return bool((out / "data.csv").read_bytes() == frame.write_csv().encode("utf-8"))
+    except OSError:
+        return False
+
+
 def write_demo(name: str, out: Path) -> RunConfig:
     """Write data.csv and edges.csv of a demo into its folder; returns its configuration."""
     import polars as pl

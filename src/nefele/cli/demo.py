@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from nefele.cli._demo_scores import (
 from nefele.datasets import load_states
 from nefele.runs.folder import RunFolder
 from nefele.runs.run import execute
+from nefele.runs.wording import gap_text
 
-__all__ = ["DemoOptions", "run_command", "run_generated"]
+__all__ = ["DemoFolder", "DemoOptions", "run_command", "run_generated"]
 
 _LEGEND = (
     "test MSE: 11 years per state, trained on the other 6 (predicting the mean: 1)\n"
@@ -42,11 +44,11 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
 def run_command(
-    options: DemoOptions, *, as_json: bool, quiet: bool, out: Path | None = None
+    options: DemoOptions, *, as_json: bool, quiet: bool, place: DemoFolder | None = None
 ) -> int:
     """Run the demo, print it, and return the exit code: 1 when some fit did not converge.
 
-    With `out`, a run on the same data is written there, with its report.
+    With `place`, a run on the same data is written there, with its report.
 
     Examples
     --------
@@ -55,17 +57,21 @@ def run_command(
     Test error of 48 US states...
     0
     """
+    out = None
+    if place is not None:
+        out = place.path
+        place.check("states")
     console = Console(highlight=False)
     show = console.is_terminal and not as_json and not quiet
     with _progress(console, options.seeds * len(options.methods()), show) as tick:
         fits = fit_demo(load_states(), options, tick)
     scores = score_fits(fits)
     failed = [fit for fit in fits if fit.problem]
-    if out is not None:
-        write_run("states", out, quiet=quiet or as_json)
+    if place is not None:
+        write_run("states", place, quiet=quiet or as_json)
     if as_json:
-        place = {} if out is None else {"folder": str(out), "report": str(out / "report.html")}
-        print_json({**as_dict(scores, options, failed), **place})
+        paths = {} if out is None else {"folder": str(out), "report": str(out / "report.html")}
+        print_json({**as_dict(scores, options, failed), **paths})
     else:
         console.print(_table(scores, options))
         if not quiet:
@@ -78,37 +84,49 @@ def run_command(
     return 1 if failed else 0
 
 
-def run_generated(name: str, *, as_json: bool, quiet: bool, out: Path) -> int:
+def run_generated(name: str, *, as_json: bool, quiet: bool, place: DemoFolder) -> int:
     """Run a demo on generated data, print it, and return the exit code."""
-    folder, facts = write_run(name, out, quiet=quiet or as_json)
+    place.check(name)
+    folder, facts = write_run(name, place, quiet=quiet or as_json)
     return finish_run(folder.path, facts, as_json=as_json, quiet=quiet)
 
 
-def write_run(name: str, out: Path, *, quiet: bool) -> tuple[RunFolder, dict[str, Any]]:
-    """The run of a demo: taken up if it is there, made anew if it is of another version.
+@dataclass(frozen=True)
+class DemoFolder:
+    """Where the run of a demo goes, by which command, and whether another demo may be replaced."""
 
-    A folder that holds anything else is refused.
-    """
-    if out.exists() and any(out.iterdir()):
-        command = _command_of(out)
+    path: Path
+    command: str
+    force: bool = False
+
+    def check(self, name: str) -> None:
+        """A ValueError when the folder holds something else, or another demo without `force`."""
+        if not self.path.exists() or not any(self.path.iterdir()):
+            return
+        try:
+            command = str(RunFolder(self.path).read_facts()["command"])
+        except ValueError:
+            command = ""
         if not command.startswith("nefele demo"):
             raise ValueError(
-                f"--out must be a new or empty folder, or that of a demo; {str(out)!r} holds "
+                f"--out must be a new or empty folder, or that of a demo; {str(self.path)!r} holds "
                 "something else. Name another folder."
             )
-    config = _demo_data.write_demo(name, out)
+        if not self.force and not _demo_data.is_written(name, self.path):
+            raise ValueError(
+                f"{str(self.path)!r} holds another demo ({command}). Name another folder by --out, "
+                "or use --force to replace it."
+            )
+
+
+def write_run(name: str, place: DemoFolder, *, quiet: bool) -> tuple[RunFolder, dict[str, Any]]:
+    """The run of a demo: taken up if it is there, made anew if it is of another version."""
+    config = _demo_data.write_demo(name, place.path)
     options: Any = {"progress": progress_for(quiet), "ours": _demo_data.FILES}
     try:
-        return execute(config, f"nefele demo {name}", **options)
-    except ValueError:  # an older demo: of another version, or another one of them
-        return execute(config, f"nefele demo {name}", force=True, **options)
-
-
-def _command_of(out: Path) -> str:
-    try:
-        return str(RunFolder(out).read_facts()["command"])
-    except ValueError:
-        return ""
+        return execute(config, place.command, force=place.force, **options)
+    except ValueError:  # the same demo of another version
+        return execute(config, place.command, force=True, **options)
 
 
 @contextmanager
@@ -137,7 +155,7 @@ def _table(scores: Sequence[Score], options: DemoOptions) -> Table:
             score.method.label,
             f"{score.mse:.5f}",
             f"{score.mse / own.mse:.3f}",
-            "exact" if score.gap is None else f"{score.gap:.1e}",
+            "exact" if score.gap is None else gap_text(score.gap),
             span(score.n_models),
             "-" if score is own else span(states_worse(score, own)),
         )

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nefele.cli._common import Force, Json, Quiet, finish_run, input_errors, progress_for
+from nefele.cli._common import (
+    Force,
+    Interrupted,
+    Json,
+    Quiet,
+    finish_run,
+    input_errors,
+    progress_for,
+)
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
@@ -38,6 +46,9 @@ def fit(
         str | None, Flag(help="Column with the time: the latest rows are held out.")
     ] = None,
     task: Annotated[str, Flag(help="regression or classification.")] = "regression",
+    weighting: Annotated[
+        str, Flag(help="rows: every row counts the same; nodes: every node does.")
+    ] = "rows",
     seed: Annotated[int, Flag(help="For the choice of held-out rows and of folds.")] = 0,
     folds: Annotated[int, Flag(help="Folds of the cross-validation.")] = 5,
     n_alphas: Annotated[int, Flag(help="Number of alphas tried.")] = 30,
@@ -73,14 +84,15 @@ def fit(
             data=str(data),
             node=node,
             target=target,
-            features=_names(features),
+            features=_names(features, "--features"),
             graph=graph,
-            coords=_names(coords),
+            coords=_names(coords, "--coords"),
             k=k,
             penalty=penalty,
             alpha=_alpha(alpha),
             time=time,
             task=task,
+            weighting=weighting,
             seed=seed,
             folds=folds,
             n_alphas=n_alphas,
@@ -89,7 +101,7 @@ def fit(
             tol=tol,
             drop_missing=drop_missing,
             allow_isolates=allow_isolates,
-            out=str(out or f"nefele-run-{data.stem}"),
+            out=str(out or f"nefele-run-{_stem(data)}"),
         ).absolute(Path.cwd())
     raise typer.Exit(perform(config, force=force, resume=resume, as_json=json, quiet=quiet))
 
@@ -129,11 +141,9 @@ def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quie
             )
     except (SystemExit, KeyboardInterrupt) as stop:
         if steps and getattr(stop, "code", 130) == 130:
-            typer.echo(
-                "Interrupted; finished stages are kept. Go on with: "
-                + shlex.join(["nefele", "run", str(config.out)]),
-                err=True,
-            )
+            again = command if force else shlex.join(["nefele", "run", str(config.out)])
+            typer.echo(f"Interrupted; finished stages are kept. Go on with: {again}", err=True)
+            raise Interrupted(130) from None
         raise
     return finish_run(folder.path, facts, as_json=as_json, quiet=quiet, already=not steps)
 
@@ -155,8 +165,9 @@ def _configured(path: Path, out: Path | None) -> RunConfig:
 
     if path.is_dir():
         RunFolder(path).read_facts()
-        path = path / "config.toml"
-    config = read_config(path)
+        config, path = RunFolder(path).read_config(), path / "config.toml"
+    else:
+        config = read_config(path)
     if out is not None:
         return replace(config, out=str(out.resolve()))
     if config.out is not None:
@@ -164,13 +175,24 @@ def _configured(path: Path, out: Path | None) -> RunConfig:
     beside = path.resolve().parent
     if (beside / "run.json").is_file():  # the configuration of a run folder
         return replace(config, out=str(beside))
-    return replace(config, out=str(beside / f"nefele-run-{Path(config.data).stem}"))
+    return replace(config, out=str(beside / f"nefele-run-{_stem(Path(config.data))}"))
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     if text is None:
         return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise ValueError(
+            f"{option} must name columns, comma between them; got {text!r}. Leave the option out "
+            "for the default."
+        )
+    return names
+
+
+def _stem(data: Path) -> str:
+    """The name of a data file without its endings."""
+    return Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem
 
 
 def _alpha(text: str) -> float | str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nefele.cli._common import Json, Quiet, RunArgument, input_errors, print_json
+from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json
 
 
 def predict(
@@ -25,6 +25,9 @@ def predict(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Let --out replace the data file itself.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -37,7 +40,13 @@ def predict(
 
     with input_errors():
         if out is not None:
+            check_file(out, (".csv", ".parquet", ".pq"))
             check_writable(out.parent)
+            if out.resolve() == data.resolve() and not force:
+                raise ValueError(
+                    f"--out must be another file than the data; both are {str(out)!r}. Name "
+                    "another one, or use --force to replace the data."
+                )
         found, notes = predict_table(RunFolder(run), data, unseen, column, drop_missing)
         if out is not None:
             parquet = out.suffix.lower() in (".parquet", ".pq")

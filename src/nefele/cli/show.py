@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nefele.cli._common import Json, Quiet, RunArgument, input_errors, print_json
+from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json
 
 if TYPE_CHECKING:
     from nefele.runs.folder import RunFolder
@@ -46,6 +46,8 @@ def path(
     from nefele.runs.folder import RunFolder, check_writable
 
     with input_errors():
+        if out is not None:
+            check_file(out, (".csv",))
         table = path_table(RunFolder(run))
         if out is not None:
             check_writable(out.parent)
@@ -85,15 +87,18 @@ def _print_path(table: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from nefele.runs.wording import gap_text
+
     shown = Table(title="Path over all rows")
     for name in ("alpha", "clusters", "cv error", "se", "certified gap", ""):
         shown.add_column(name, justify="left" if not name else "right", no_wrap=True)
     for row in table.iter_rows(named=True):
         marks = [name for name in ("chosen", "clearest") if row[name]]
-        error, spread, gap = (
+        error, spread = (
             "-" if row[name] is None else text.format(row[name])
-            for name, text in (("cv_error", "{:.5g}"), ("cv_se", "{:.2g}"), ("gap", "{:.1e}"))
+            for name, text in (("cv_error", "{:.5g}"), ("cv_se", "{:.2g}"))
         )
+        gap = "-" if row["gap"] is None else gap_text(row["gap"])
         shown.add_row(
             f"{row['alpha']:.4g}", str(row["clusters"]), error, spread, gap, ", ".join(marks)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +24,25 @@ def demo(
     open_: Annotated[bool, typer.Option("--open", help="Show the report in the browser.")] = False,
     json: Json = False,
     quiet: Quiet = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace another demo in the folder.")
+    ] = False,
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="states: number of splits into train and test years.")
-    ] = 5,
-    lam: Annotated[float, typer.Option(help="states: strength of the coupling, > 0.")] = 1e-3,
-    tol: Annotated[float, typer.Option(help="states: relative duality gap to reach, > 0.")] = 1e-6,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="states: number of splits into train and test years.",
+            show_default="5",
+        ),
+    ] = None,
+    lam: Annotated[
+        float | None,
+        typer.Option(help="states: strength of the coupling, > 0.", show_default="0.001"),
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(help="states: relative duality gap to reach, > 0.", show_default="1e-06"),
+    ] = None,
     penalty: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,18 +58,35 @@ def demo(
     states: 48 US states coupled over their borders. sbm, chain, star: small generated networks.
     """
     from nefele._checks import check_name
-    from nefele.cli.demo import DemoOptions, run_command, run_generated
+    from nefele.cli.demo import DemoFolder, DemoOptions, run_command, run_generated
     from nefele.runs.folder import check_writable
 
     with input_errors():
         check_name(name, DEMOS, "demo")
-        options = DemoOptions.checked(penalty or ["l2", "l1", "squared"], seeds, lam, tol)
+        given = {"--seeds": seeds, "--lam": lam, "--tol": tol, "--penalty": penalty}
+        _check_options(name, [key for key, value in given.items() if value is not None])
+        options = DemoOptions.checked(
+            penalty or ["l2", "l1", "squared"],
+            5 if seeds is None else seeds,
+            1e-3 if lam is None else lam,
+            1e-6 if tol is None else tol,
+        )
         folder = (out or Path(f"nefele-demo-{name}")).resolve()
         check_writable(folder)
+        place = DemoFolder(folder, shlex.join(["nefele", *sys.argv[1:]]), force)
         if name == "states":
-            code = run_command(options, as_json=json, quiet=quiet, out=folder)
+            code = run_command(options, as_json=json, quiet=quiet, place=place)
         else:
-            code = run_generated(name, as_json=json, quiet=quiet, out=folder)
+            code = run_generated(name, as_json=json, quiet=quiet, place=place)
     if open_:
         typer.launch(str(folder / "report.html"))
     raise typer.Exit(code)
+
+
+def _check_options(name: str, given: list[str]) -> None:
+    """The generated networks take no options of the comparison of the states."""
+    if name != "states" and given:
+        raise ValueError(
+            f"{given[0]} is an option of nefele demo states only; got it with {name!r}. Leave it "
+            "out."
+        )

@@ -87,7 +87,17 @@ def _error_curve(view: View) -> list[float | None]:
 
 
 def _baselines(view: View) -> list[tuple[str, float]]:
-    return [(name, value) for name, value in view.scores if not is_ours(name)]
+    """Own data only and one model, judged on the same rows and in the same way as the curve."""
+    if np.isfinite(view.cv_error).any():
+        errors = (view.cv_own, view.cv_pooled)
+    else:
+        errors = (_node_mean(view.own_error), _node_mean(view.pooled_error))
+    return list(zip(("own data only", "one model"), errors, strict=True))
+
+
+def _node_mean(errors: Array) -> float:
+    known = np.asarray(errors)[np.isfinite(errors)]
+    return float(known.mean()) if len(known) else np.nan
 
 
 def is_ours(name: str) -> bool:

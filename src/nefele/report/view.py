@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -69,6 +70,9 @@ class View:
         Certified relative gap of each point of the path.
     cv_error, cv_se : arrays of shape (K,)
         Cross-validated error and its standard error; NaN where it was not computed.
+    cv_own, cv_pooled : float
+        Cross-validated errors of own data only and of one model, from the folds of `cv_error`; NaN
+        where they were not computed.
     chosen, best, clearest : int
         Places in `alphas` of the alpha used, of the best prediction and of the clearest clusters;
         -1 where there is none.
@@ -123,3 +127,5 @@ class View:
     positions: Array | None = None
     geographic: bool = False
     ledger: Ledger | None = None
+    cv_own: float = math.nan
+    cv_pooled: float = math.nan

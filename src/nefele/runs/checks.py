@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._ids import IdIndex, as_ids, describe, distinct
+from nefele.runs.config import check_features
 from nefele.runs.edges import mismatch, plain_id, read_edges
+from nefele.runs.inputs import nearly_distinct
 from nefele.runs.tables import Table
 
 _FEW = 4  # rows below which a quarter of them is none
@@ -57,15 +59,19 @@ def _columns(table: Table, node: str, target: str | None, found: Findings) -> li
         gone = int((numbers.is_null() & ~odd).sum())
         if gone > 0:
             missing[name] = gone
-        if is_text or not n_numbers:
+        if n_odd and (not is_text or table.has_commas(name, odd)):
+            found.errors.append(table.odd_message(name, odd, optional=name != target))
+        elif is_text or not n_numbers:
             text.append(name)
-        elif n_odd:
-            found.errors.append(table.odd_message(name, odd))
         else:
             if numbers.drop_nulls().n_unique() == 1:
                 constant.append(name)
             if name != target:
                 features.append(name)
+    try:
+        check_features(features)
+    except ValueError as error:
+        found.errors.append(str(error))
     found.facts |= {
         "features": features,
         "missing": missing,
@@ -90,7 +96,12 @@ def _say_columns(table: Table, target: str | None, found: Findings) -> None:
     if rest:
         counts = ", ".join(f"{name} ({n})" for name, n in rest.items())
         found.warnings.append(f"Missing values in columns that are not used: {counts}.")
-    if target in text:
+    if target is not None and target in text and nearly_distinct(table.text(target)):
+        found.errors.append(
+            f'The target "{target}" is not numeric, and almost every row has a text of its own, so '
+            "these are no classes either. Name another --target."
+        )
+    elif target in text:
         found.warnings.append(
             f'The target "{target}" is not numeric: use fit --task classification.'
         )

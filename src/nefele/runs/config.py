@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from nefele._checks import check_count, check_flag, check_name, check_number
 
 PENALTIES = ("l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
+WEIGHTINGS = ("rows", "nodes")
+RESERVED = "intercept"  # the name of the constant in coef.csv and in the report
 LEARN = "learn"
 _PATHS = ("data", "graph", "out")
 _LISTS = ("features", "coords")
@@ -43,6 +45,8 @@ class RunConfig:
     alpha : float or "auto"
     time : str, optional
         Column that orders the rows; the latest rows of each node are then held out.
+    weighting : {"rows", "nodes"}
+        Whether every row or every node counts the same, in all models that are compared.
     seed : int
         For the choice of held-out rows and of folds.
     folds, n_alphas : int
@@ -74,6 +78,7 @@ class RunConfig:
     alpha: float | str = "auto"
     time: str | None = None
     task: str = "regression"
+    weighting: str = "rows"
     seed: int = 0
     folds: int = 5
     n_alphas: int = 30
@@ -87,6 +92,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         check_name(self.penalty, PENALTIES, "penalty")
         check_name(self.task, TASKS, "task")
+        check_name(self.weighting, WEIGHTINGS, "weighting")
         check_count(self.k, "k", low=1)
         check_count(self.seed, "seed", low=0)
         check_count(self.folds, "folds", low=2)
@@ -117,9 +123,11 @@ class RunConfig:
                 )
         if self.features is not None and len(set(self.features)) < len(self.features):
             raise ValueError(f"features must be distinct; got {', '.join(self.features)}.")
-        if self.coords is not None and len(set(self.coords)) != 2:
+        check_features(self.features or ())
+        if self.coords is not None and not len(self.coords) == len(set(self.coords)) == 2:
             raise ValueError(
-                f"coords must name two columns, such as lat,lon; got {', '.join(self.coords)}."
+                f"coords must name two different columns, such as lat,lon; got {len(self.coords)}: "
+                f"{', '.join(self.coords)}."
             )
 
     @property
@@ -192,6 +200,15 @@ def read_config(path: Path) -> RunConfig:
     return RunConfig.from_dict(values, str(path)).absolute(path.resolve().parent)
 
 
+def check_features(names: Iterable[str]) -> None:
+    """A ValueError when a feature has the name of the constant."""
+    if RESERVED in names:
+        raise ValueError(
+            f'No feature may be called "{RESERVED}": each model has a constant of that name. '
+            "Rename the column, or leave it out by --features."
+        )
+
+
 def _check_alpha(alpha: Any) -> None:
     if isinstance(alpha, str):
         if alpha != "auto":
@@ -205,7 +222,7 @@ def _typed(key: str, value: Any) -> Any:
         if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise ValueError(f'{key} must be a list of column names, ["..."]; got {value!r}.')
         return tuple(value)
-    texts = {"data", "node", "target", "graph", "penalty", "time", "task", "out"}
+    texts = {"data", "node", "target", "graph", "penalty", "time", "task", "weighting", "out"}
     if key in texts and value is not None and not isinstance(value, str):
         raise ValueError(f'{key} must be text; got {value!r}. Write {key} = "{value}".')
     return value
@@ -247,6 +264,7 @@ k = 5                     # neighbours of each node, for coords and for "learn"
 # allow_isolates = true   # ids without an edge are fitted by their own rows
 
 task = "regression"       # or "classification"
+weighting = "rows"        # every row counts the same, or every node ("nodes")
 penalty = "l2"            # l2, l1, linf, squared_l2, huber
 alpha = "auto"            # by cross-validation inside the nodes, or a number >= 0
 # time = "date"           # the latest rows of each node are held out

@@ -16,16 +16,18 @@ from nefele.runs.tables import Table
 _NAMES = ("source", "target", "weight")
 
 
-def read_edges(path: Path) -> tuple[Any, list[str]]:
+def read_edges(path: Path, drop_missing: bool = False) -> tuple[Any, list[str]]:
     """The edges of a file as a table (source, target, weight), and what was noticed.
 
-    An edge that stands there twice with one weight, as in files that list both directions, is
-    kept once; with two weights it is an error.
+    An edge without an end or a weight is an error, or left out with `drop_missing`. An edge that
+    stands there twice with one weight, as in files that list both directions, is kept once; with
+    two weights it is an error.
     """
     import polars as pl
 
     table = Table.read(path)
     _check_columns(table)
+    table, notes = _complete_edges(table) if drop_missing else (table, [])
     ends = [pl.Series(name, table.ids(name)) for name in _NAMES[:2]]
     frame = pl.DataFrame(ends).with_row_index("row")
     frame = frame.with_columns(pl.Series("weight", _weights(table)))
@@ -41,7 +43,6 @@ def read_edges(path: Path) -> tuple[Any, list[str]]:
     )
     pair = pl.struct("low", "high")
     first = frame.filter(pair.is_first_distinct())
-    notes = []
     if len(first) < len(frame):
         unlike = frame.filter(pl.col("weight") != pl.col("weight").first().over("low", "high"))
         if len(unlike):
@@ -56,6 +57,23 @@ def read_edges(path: Path) -> tuple[Any, list[str]]:
     return first.select("source", "target", "weight"), notes
 
 
+def _complete_edges(table: Table) -> tuple[Table, list[str]]:
+    """Without the edges that lack an end or a weight, and a note about them."""
+    lost = [table.text(name).is_null().to_numpy() for name in _NAMES[:2]]
+    if "weight" in table.columns:
+        weight, odd = table.parsed("weight")
+        lost.append((weight.is_null() & ~odd).to_numpy())
+    bad = np.logical_or.reduce(lost)
+    if not bad.any():
+        return table, []
+    if bad.all():
+        raise ValueError(f"{table.name} must have an edge with both ends; it has none.")
+    return table.take(~bad), [
+        f"{int(bad.sum())} of {len(bad)} edges of {table.name} are left out: an end or the weight "
+        f"is missing, the first at {table.line(int(bad.argmax()))}."
+    ]
+
+
 def _weights(table: Table) -> Array:
     """Weights of the edges, 1 without such a column."""
     if "weight" not in table.columns:
@@ -65,7 +83,7 @@ def _weights(table: Table) -> Array:
         row = int(np.isnan(weight).argmax())
         raise ValueError(
             f"{table.name}: the weight must not be missing; it is at {table.line(row)}. Drop the "
-            "edge, or leave out the column."
+            "edge, use --drop-missing, or leave out the column."
         )
     if (weight < 0).any():
         row = int((weight < 0).argmax())
@@ -86,9 +104,11 @@ def _check_columns(table: Table) -> None:
     raise ValueError(f"{table.name}: {text}")
 
 
-def edge_graph(path: Path, ids: NDArray[Any], allow_isolates: bool) -> tuple[Graph, list[str]]:
+def edge_graph(
+    path: Path, ids: NDArray[Any], allow_isolates: bool, drop_missing: bool = False
+) -> tuple[Graph, list[str]]:
     """The graph of an edge file, for rows with these ids, and what was noticed."""
-    edges, notes = read_edges(path)
+    edges, notes = read_edges(path, drop_missing)
     ends = as_ids(edges["source"]), as_ids(edges["target"])
     known, given = distinct(*ends), distinct(ids)
     lost = given[IdIndex(known).positions(given) < 0]

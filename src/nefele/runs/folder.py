@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele.runs.config import RunConfig, read_config
-from nefele.runs.inputs import file_hash
 
 FORMAT = "nefele run"
 FORMAT_VERSION = 1
 DONE = ("done", "not converged")
+NEXT = ".next"  # inside a run folder: the run that will replace it
 FILES = (
     "config.toml",
     "run.json",
@@ -99,6 +99,23 @@ class RunFolder:
             )
         return dict(facts)
 
+    def read_config(self) -> RunConfig:
+        """config.toml; a ValueError with the command of the run when it is lost."""
+        if not self.file("config.toml").is_file():
+            raise ValueError(
+                f"The run in {str(self.path)!r} has lost its config.toml. {_advice(self)}"
+            )
+        return read_config(self.file("config.toml"))
+
+    def check_files(self, *names: str) -> None:
+        """A ValueError when one of these files of a finished run is lost."""
+        lost = [name for name in names if not self.file(name).is_file()]
+        if lost:
+            raise ValueError(
+                f"The run in {str(self.path)!r} is finished, but has lost {' and '.join(lost)}. "
+                f"{_advice(self)}"
+            )
+
     def finished_facts(self) -> dict[str, Any]:
         """run.json of a finished run; a ValueError when it is not finished."""
         facts = self.read_facts()
@@ -108,6 +125,24 @@ class RunFolder:
                 f"with: nefele run {self.path}"
             )
         return facts
+
+    def settle(self) -> RunFolder:
+        """Put a finished run that was made in `NEXT` in the place of the earlier one.
+
+        run.json goes first and comes last: whatever happens between, nothing looks finished that
+        is not.
+        """
+        if self.path.name != NEXT:
+            return self
+        home = RunFolder(self.path.parent)
+        home.clear_stages()
+        for name in ("run.json", *FILES):
+            home.file(name).unlink(missing_ok=True)
+        for name in (*(name for name in FILES if name != "run.json"), "run.json"):
+            if self.file(name).is_file():
+                os.replace(self.file(name), home.file(name))
+        shutil.rmtree(self.path, ignore_errors=True)
+        return home
 
     def save_stage(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep a finished stage."""
@@ -123,6 +158,15 @@ class RunFolder:
     def clear_stages(self) -> None:
         """Forget the stages."""
         shutil.rmtree(self.path / "stages", ignore_errors=True)
+
+
+def _advice(folder: RunFolder) -> str:
+    """How to make a run again whose files are lost."""
+    try:
+        words = shlex.split(folder.read_facts()["command"])
+    except (ValueError, KeyError):
+        return "Make it again with --force."
+    return f"Make it again by: {shlex.join(words + ['--force'] * ('--force' not in words))}"
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -149,44 +193,6 @@ def _umask() -> int:
     return now
 
 
-def open_folder(
-    config: RunConfig,
-    command: str,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    ours: Sequence[str] = (),
-) -> RunFolder:
-    """The folder `config.out`, made or taken up; refused when it holds something else.
-
-    With `force` the results of another run are replaced; files that are none of nefele's stay.
-    `ours` names files that may be in a new folder.
-    """
-    assert config.out is not None
-    folder = RunFolder(Path(config.out))
-    check_writable(folder.path)
-    facts = _earlier(folder)
-    if facts is None:
-        if resume:
-            raise ValueError(f"Nothing to resume: there is no run in {config.out!r}.")
-        found = folder.path.iterdir() if folder.path.exists() else ()
-        others = [p.name for p in found if not p.name.startswith(".") and p.name not in ours]
-        if others and not force:
-            raise ValueError(
-                f"--out must be a new or empty folder, or a run; {config.out!r} holds "
-                f"{', '.join(sorted(others)[:3])}. Name another folder, or use --force to write "
-                "into it."
-            )
-        return _begin(folder, config, command)
-    why = _differs(folder, config, facts)
-    if why and not force:
-        raise ValueError(
-            f"{config.out!r} holds another run: {why}. Name another folder by --out, or use "
-            "--force to replace it."
-        )
-    return _begin(folder, config, command) if why or force else folder
-
-
 def check_writable(path: Path) -> None:
     """A ValueError when the folder cannot be made or written into; nothing is made here."""
     try:
@@ -198,64 +204,6 @@ def check_writable(path: Path) -> None:
             f"--out must be a folder that can be written; {str(path)!r} cannot "
             f"({error.strerror}). Name another folder."
         ) from None
-
-
-def _earlier(folder: RunFolder) -> dict[str, Any] | None:
-    try:
-        return folder.read_facts()
-    except ValueError:
-        return None
-
-
-def _differs(folder: RunFolder, config: RunConfig, facts: dict[str, Any]) -> str:
-    """In what an earlier run in the folder differs from the one asked for; empty if in nothing."""
-    try:
-        old = read_config(folder.file("config.toml"))
-    except ValueError as error:
-        return str(error).rstrip(".")
-    if replace(old, out=None) != replace(config, out=None):
-        for name in RunConfig.__dataclass_fields__:
-            a, b = getattr(old, name), getattr(config, name)
-            if a != b and name != "out":
-                return f"there {name} is {_shown(a)}, here {_shown(b)}"
-    if facts["versions"]["nefele"] != version("nefele"):
-        return f"it was begun by nefele {facts['versions']['nefele']}, this is {version('nefele')}"
-    for name, known in facts["files"].items():
-        if file_hash(known["path"]) != known["sha256"]:
-            return f"the {name} file has changed since then"
-    return ""
-
-
-def _shown(value: Any) -> str:
-    return "not set" if value is None else repr(value)
-
-
-def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
-    """A fresh run: old results go, the configuration is written."""
-    files = {"data": config.data, "graph": config.edge_file}
-    hashed = {
-        name: {"path": path, "sha256": file_hash(path)}
-        for name, path in files.items()
-        if path is not None
-    }
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.clear_stages()
-    for name in FILES:
-        folder.file(name).unlink(missing_ok=True)
-    folder.write_text("config.toml", replace(config, out=None).to_toml())
-    folder.write_facts(
-        {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "status": "running",
-            "command": command,
-            "created": now(),
-            "versions": versions(),
-            "seed": config.seed,
-            "files": hashed,
-        }
-    )
-    return folder
 
 
 def now() -> str:

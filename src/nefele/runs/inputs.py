@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._ids import IdIndex, describe, distinct
 from nefele.graph import Graph
-from nefele.runs.config import RunConfig
+from nefele.runs.config import RunConfig, check_features
 from nefele.runs.edges import edge_graph
 from nefele.runs.tables import Table
+
+_MANY = 10  # rows from which as many classes as rows are a mistake
+_NO_CLASSES = "Almost every row has a text of its own, so these are no classes either."
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +82,18 @@ def read_inputs(config: RunConfig) -> Inputs:
     features, columns, notes = choose_features(table, config)
     y, lost = _target(table, config)
     X = np.column_stack(columns) if columns else np.empty((len(y), 0))
-    times_lost = _absent(table, config.time)
     gone = {config.target: lost, **{f: np.isnan(X[:, j]) for j, f in enumerate(features)}}
     gone[config.node] = _absent(table, config.node)
     if config.time is not None:
-        gone[config.time] = times_lost
+        gone[config.time] = _absent(table, config.time) | table.says_missing(config.time)
     keep, dropped = _complete(table, gone, config.drop_missing)
     notes += dropped
     if not keep.all():
         table, X, y = table.take(keep), X[keep], y[keep]
     if len(y) < 2:
         raise ValueError(f"{table.name} must have at least 2 complete rows; got {len(y)}.")
+    notes += _constant(X, features)
+    _check_classes(table, y, config)
     ids = table.ids(config.node)
     times = None if config.time is None else table.times(config.time)
     places, geographic = _places(table, config, ids)
@@ -104,7 +108,7 @@ def choose_features(
     """Names and values of the features, and a note about columns that were left out."""
     if config.features is not None:
         names = tuple(table.check_column(name) for name in config.features)
-        return names, [table.numbers(name) for name in names], []
+        return names, [table.numbers(name, optional=True) for name in names], []
     taken = {config.node, config.target, config.time, *(config.coords or ())}
     found, values, text = [], [], []
     for name in table.columns:
@@ -112,13 +116,14 @@ def choose_features(
             continue
         numbers, odd = table.parsed(name)
         n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-        if n_odd and 2 * n_odd < n_numbers + n_odd:
-            raise ValueError(table.odd_message(name, odd))
+        if n_odd and (2 * n_odd < n_numbers + n_odd or table.has_commas(name, odd)):
+            raise ValueError(table.odd_message(name, odd, optional=True))
         if n_odd or not n_numbers:
             text.append(name)
             continue
         found.append(name)
         values.append(np.array(numbers.to_numpy(), dtype=np.float64))
+    check_features(found)
     notes = []
     if text:
         notes.append(f"Columns that are empty or hold text are left out: {', '.join(text)}.")
@@ -127,18 +132,53 @@ def choose_features(
     return tuple(found), values, notes
 
 
+def nearly_distinct(text: Any) -> bool:
+    """Whether a column of text has almost as many different values as rows: no classes."""
+    known = text.drop_nulls()
+    return len(known) > 2 and known.n_unique() >= 0.9 * len(known)
+
+
+def _check_classes(table: Table, y: NDArray[Any], config: RunConfig) -> None:
+    """A classification needs classes, at least two, and rows that share them."""
+    if config.task != "classification":
+        return
+    classes = np.unique(y)
+    where = f'{table.name}: the target "{config.target}" must have'
+    if len(classes) < 2:
+        raise ValueError(
+            f"{where} at least 2 classes; every row has {str(classes[0])!r}. Name another "
+            "--target, or add rows of another class."
+        )
+    if len(y) >= _MANY and len(classes) >= 0.9 * len(y):
+        raise ValueError(
+            f"{where} classes that rows share; got {len(classes)} different values in {len(y)} "
+            "rows. Name another --target, or use --task regression for numbers."
+        )
+
+
+def _constant(X: Array, features: tuple[str, ...]) -> list[str]:
+    fixed = [name for j, name in enumerate(features) if (X[:, j] == X[0, j]).all()]
+    if not fixed:
+        return []
+    return [f"Features with one value only, which say nothing: {', '.join(fixed)}."]
+
+
 def _target(table: Table, config: RunConfig) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target, and where it is missing."""
     if config.task == "classification":
         column = table.text(config.target)
         return column.fill_null("").to_numpy().astype(str), column.is_null().to_numpy()
     _, odd = table.parsed(config.target)
-    if 2 * odd.sum() > len(odd):
+    if 2 * odd.sum() > len(odd) and not table.has_commas(config.target, odd):
         row = int(odd.arg_true()[0])
         raise ValueError(
             f'{table.name}: the target "{config.target}" must hold numbers for a regression; got '
-            f"{str(table.frame[config.target][row])!r} at {table.line(row)}. Use "
-            "--task classification for classes."
+            f"{str(table.frame[config.target][row])!r} at {table.line(row)}. "
+            + (
+                f"{_NO_CLASSES} Name another --target."
+                if nearly_distinct(table.text(config.target))
+                else "Use --task classification for classes."
+            )
         )
     y = table.numbers(config.target)
     return y, np.isnan(y)
@@ -202,22 +242,30 @@ def _graph(
     geographic: bool,
 ) -> tuple[Graph | None, list[str]]:
     if config.edge_file is not None:
-        return edge_graph(Path(config.edge_file), ids, config.allow_isolates)
+        return edge_graph(Path(config.edge_file), ids, config.allow_isolates, config.drop_missing)
+    others = len(distinct(ids)) - 1
+    if not others:
+        return (None if config.learns else Graph(distinct(ids), [], [])), [
+            "There is one node only: nothing can be coupled, and all models are the same."
+        ]
     if config.learns:
         asked = "" if config.graph else " (no --graph and no --coords was given)"
         return None, [
-            f"The graph was learnt from the data{asked}: each node is joined to the {config.k} "
-            "nodes whose rows look most like its own. It says nothing about causes."
+            f"The graph was learnt from the data{asked}: each node is joined to the "
+            f"{_number(min(config.k, others), 'node')} whose rows look most like its own. "
+            "It says nothing about causes."
         ]
     from nefele.graphs import knn
 
     assert places is not None
     nodes = distinct(ids)
     points = np.array([places[str(node)] for node in nodes])
-    if len(nodes) == 1:
-        return Graph(nodes, [], []), []
     metric = "haversine" if geographic else "euclidean"
-    return knn(points, min(config.k, len(nodes) - 1), nodes=nodes, metric=metric), []
+    return knn(points, min(config.k, others), nodes=nodes, metric=metric), []
+
+
+def _number(count: int, one: str) -> str:
+    return f"{count} {one}{'s' if count != 1 else ''}"
 
 
 def _few_rows(ids: NDArray[Any]) -> list[str]:

@@ -129,11 +129,13 @@ class Pipeline:
     def _grid(self) -> Arrays:
         """Candidates for alpha, from one model per component down.
 
-        Their range comes from all rows, so that the path of the final fit begins with one model.
+        They reach as far as all rows or the training rows need, so that both paths, that of the
+        final fit and that of the comparison, begin with one model.
         """
-        design = self._design(self.rows)
         kind = GTVClassifierCV if self.config.task == "classification" else GTVRegressorCV
-        alphas = kind(n_alphas=self.config.n_alphas, tol=self.config.tol)._grid(design)
+        search = kind(n_alphas=self.config.n_alphas, tol=self.config.tol)
+        parts = (self.rows, take(self.rows, self.train))
+        alphas = max((search._grid(self._design(part)) for part in parts), key=lambda a: a[0])
         if not self.automatic:
             alphas = np.unique(np.append(alphas, float(self.config.alpha)))[::-1]
         return {"alphas": np.array(alphas)}
@@ -226,6 +228,7 @@ def make_model(config: RunConfig, graph: Graph | None) -> Any:
     options: dict[str, Any] = {
         "node": config.node,
         "penalty": config.penalty,
+        "weighting": config.weighting,
         "standardize": config.standardize,
         "unseen": "pooled",
         "tol": config.tol,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from nefele._checks import check_name
 from nefele._ids import describe, distinct
-from nefele.runs.config import read_config
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import _absent, _complete, feature_frame
 from nefele.runs.tables import Table
@@ -40,7 +39,8 @@ def predict_table(
 
     check_name(unseen, ("raise", "pooled"), "rule for unseen ids")
     facts = folder.finished_facts()
-    config = read_config(folder.file("config.toml"))
+    config = folder.read_config()
+    folder.check_files("model.nefele")
     table = Table.read(path)
     features = tuple(facts["features"])
     for name in (config.node, *features):
@@ -61,10 +61,22 @@ def predict_table(
     frame = feature_frame(X, features, ids, config.node)
     found = table.frame.with_columns(pl.Series(column, model.predict(frame)))
     if config.task == "classification":
-        shares = model.predict_proba(frame)
-        names = [f"probability_{label}" for label in model.classes_.tolist()]
-        found = found.with_columns(pl.Series(name, shares[:, j]) for j, name in enumerate(names))
+        found = _with_shares(found, model, frame, table.name)
     return found, notes
+
+
+def _with_shares(found: Any, model: Any, frame: Any, name: str) -> Any:
+    """The rows with the probability of each class; a ValueError where a column is in the way."""
+    import polars as pl
+
+    columns = [f"probability_{label}" for label in model.classes_.tolist()]
+    taken = [column for column in columns if column in found.columns]
+    if taken:
+        raise ValueError(
+            f'{name} must not have a column "{taken[0]}", where a probability goes. Rename it.'
+        )
+    shares = model.predict_proba(frame)
+    return found.with_columns(pl.Series(column, shares[:, j]) for j, column in enumerate(columns))
 
 
 def _unknown(model: Any, ids: NDArray[Any], name: str, unseen: str) -> list[str]:

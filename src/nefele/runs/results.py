@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._ids import IdIndex
+from nefele._ids import IdIndex, describe
 from nefele.result import Status
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, _save_arrays, now
@@ -27,14 +27,21 @@ def write_results(
     """Write the tables and the path, and return the facts of the run, without its status."""
     found = gather(config, inputs, stages)
     folder.write("path.npz", lambda part: _save_arrays(part, found))
-    folder.write("metrics.csv", metrics_table(found).write_csv)
-    folder.write("coef.csv", coef_table(found).write_csv)
+    write_tables(folder, found)
+    return facts(config, inputs, stages, found)
+
+
+def write_tables(folder: RunFolder, found: Arrays, *, lost_only: bool = False) -> None:
+    """Write what can be read without nefele, from the arrays of a run; or what of it is lost."""
     names = ("iteration", "objective", "gap", "seconds")
     lines = [
         json.dumps(dict(zip(names, _plain(row), strict=True))) for row in found["history"].tolist()
     ]
-    folder.write_text("history.jsonl", "\n".join(lines) + "\n")
-    return facts(config, inputs, stages, found)
+    for name, table in (("metrics.csv", metrics_table), ("coef.csv", coef_table)):
+        if not (lost_only and folder.file(name).is_file()):
+            folder.write(name, table(found).write_csv)
+    if not (lost_only and folder.file("history.jsonl").is_file()):
+        folder.write_text("history.jsonl", "\n".join(lines) + "\n")
 
 
 def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
@@ -58,6 +65,8 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
         "alphas": stages.alphas,
         "cv_error": errors.mean(axis=0) if len(errors) else blank,
         "cv_se": blank if few else errors.std(axis=0, ddof=1) / np.sqrt(len(errors)),
+        "cv_own": _mean([fold["own"] for fold in stages.folds]),
+        "cv_pooled": _mean([fold["pooled"] for fold in stages.folds]),
         "best": np.array(stages.chosen if len(errors) else -1),
         "own_error": spread(held["node_own"]),
         "pooled_error": spread(held["node_pooled"]),
@@ -73,6 +82,10 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
         found["positions"] = points[:, ::-1].copy() if inputs.geographic else points
         found["geographic"] = np.array(inputs.geographic)
     return found
+
+
+def _mean(values: list[Any]) -> Array:
+    return np.array(np.mean(values) if values else np.nan)
 
 
 def parameter_names(features: tuple[str, ...], classes: NDArray[Any]) -> list[str]:
@@ -106,11 +119,12 @@ def coef_table(found: Arrays) -> Any:
     import polars as pl
 
     coef = found["coef"][int(found["chosen"])]
-    nodes = pl.Series("node", found["nodes"].tolist(), dtype=pl.String)
-    columns = [pl.Series(name, coef[:, j]) for j, name in enumerate(found["parameters"].tolist())]
-    taken = [c.name for c in columns]
-    first = nodes if "node" not in taken else nodes.rename("node id")
-    return pl.DataFrame([first, *columns])
+    names = found["parameters"].tolist()
+    first = "node"
+    while first in names:  # a feature of that name
+        first += " id"
+    nodes = pl.Series(first, found["nodes"].tolist(), dtype=pl.String)
+    return pl.DataFrame([nodes, *(pl.Series(name, coef[:, j]) for j, name in enumerate(names))])
 
 
 def compared(found: Arrays) -> Comparison:
@@ -118,7 +132,11 @@ def compared(found: Arrays) -> Comparison:
     on = found["held_out"] > 0
     coupled = found["node_error"][int(found["chosen"])]
     return Comparison(
-        found["own_error"][on], found["pooled_error"][on], coupled[on], found["held_out"][on]
+        found["own_error"][on],
+        found["pooled_error"][on],
+        coupled[on],
+        found["held_out"][on],
+        found["nodes"][on].tolist(),
     )
 
 
@@ -131,7 +149,9 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "path": int(path["missed"]),
     }
     notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, config.alpha == "auto")]
-    notes += missed_notes(missed, config.tol) + path["warnings"].tolist()
+    notes += (
+        _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
+    )
     return {
         "finished": now(),
         "rows": len(inputs.y),
@@ -151,6 +171,17 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "summary": _summary(config, stages, found),
         "notes": notes,
     }
+
+
+def _never_held(config: RunConfig, found: Arrays) -> list[str]:
+    """A note about nodes of several rows whose latest time has too many of them."""
+    idle = found["nodes"][(found["held_out"] == 0) & (found["rows"] > 1)]
+    if config.time is None or not len(idle):
+        return []
+    return [
+        f"{len(idle)} of {len(found['nodes'])} nodes have no held-out rows, since more than half "
+        f"of their rows have the latest {config.time}: {describe(idle)}."
+    ]
 
 
 def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]:

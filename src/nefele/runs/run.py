@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from nefele.runs.config import RunConfig
-from nefele.runs.folder import DONE, RunFolder, check_writable, open_folder
+from nefele.runs.folder import DONE, RunFolder, check_writable, load_arrays
 from nefele.runs.inputs import read_inputs
+from nefele.runs.opening import open_folder
 
 Progress = Callable[[int], AbstractContextManager[Callable[[str, float], object]]]
 
@@ -54,16 +56,28 @@ def execute(
     assert config.out is not None
     check_writable(Path(config.out))
     start = time.perf_counter()
-    inputs = read_inputs(config)
-    reading = time.perf_counter() - start
-    from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
+    with _warnings_as_notes() as notes:
+        inputs = read_inputs(config)
+        reading = time.perf_counter() - start
+        from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
 
-    pipeline = Pipeline(config, inputs)
-    folder = open_folder(config, command, force=force, resume=resume, ours=ours)
-    facts = folder.read_facts()
-    if facts["status"] in DONE:
-        return folder, facts
-    return folder, _work(folder, pipeline, facts, reading, progress)
+        pipeline = Pipeline(config, inputs)
+        folder = open_folder(config, command, force=force, resume=resume, ours=ours)
+        facts = folder.read_facts()
+        if facts["status"] in DONE:
+            restore(folder, facts)
+            return folder, facts
+        return _work(folder, pipeline, facts, reading, progress, notes)
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[Callable[[], list[str]]]:
+    """Keeps the warnings of Python and of libraries back; yields what gives their texts."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)  # for programmers
+        yield lambda: list(dict.fromkeys(" ".join(str(c.message).split()) for c in caught))
 
 
 def _work(
@@ -72,7 +86,8 @@ def _work(
     facts: dict[str, Any],
     reading: float,
     progress: Progress,
-) -> dict[str, Any]:
+    warned: Callable[[], list[str]],
+) -> tuple[RunFolder, dict[str, Any]]:
     from nefele.runs.results import write_results
 
     try:
@@ -81,17 +96,31 @@ def _work(
         start = time.perf_counter()
         facts |= write_results(folder, pipeline.config, pipeline.inputs, stages)
         written = time.perf_counter()
+        facts["notes"] += [note for note in warned() if note not in facts["notes"]]
         facts["status"] = "done" if facts["converged"] else "not converged"
         write_report_of(folder, facts)
     except (SystemExit, KeyboardInterrupt):
         folder.write_facts({**facts, "status": "interrupted"})
+        raise
+    except Exception:
+        folder.write_facts({**facts, "status": "failed"})
         raise
     timings = {"reading": reading, **facts["timings"], "writing": written - start}
     timings["report"] = time.perf_counter() - written
     facts["timings"] = {name: round(value, 3) for name, value in timings.items()}
     folder.write_facts(facts)
     folder.clear_stages()
-    return facts
+    return folder.settle(), facts
+
+
+def restore(folder: RunFolder, facts: dict[str, Any]) -> None:
+    """Write the files of a finished run that are lost again; a ValueError for what cannot be."""
+    from nefele.runs.results import write_tables
+
+    folder.check_files("config.toml", "model.nefele", "path.npz")
+    write_tables(folder, load_arrays(folder.file("path.npz")), lost_only=True)
+    if not folder.file("report.html").is_file():
+        write_report_of(folder, facts)
 
 
 def write_report_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> Path:

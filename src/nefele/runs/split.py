@@ -17,8 +17,9 @@ Index = NDArray[np.int64]
 def hold_out(ids: NDArray[Any], times: NDArray[Any] | None, seed: int) -> tuple[Index, Index]:
     """Training and held-out rows: of each node a quarter, rounded down, but at least one of two.
 
-    Without times the rows are drawn at random. With times a quarter of the node's times is held
-    out, the latest ones; rows of one node with the same time are never on both sides.
+    Without times the rows are drawn at random. With times the latest times of the node are held
+    out, those that come nearest to a quarter of its rows and are at most half of them; rows of one
+    node with the same time are never on both sides.
 
     Examples
     --------
@@ -29,20 +30,52 @@ def hold_out(ids: NDArray[Any], times: NDArray[Any] | None, seed: int) -> tuple[
     """
     owner = IdIndex(distinct(ids)).positions(ids)
     if times is None:
-        rank = _ranks(owner, np.random.default_rng(seed).permutation(len(ids)))
+        times = _ranks(owner, np.random.default_rng(seed).permutation(len(ids)))
+        late = _latest(owner, times)
+        if not late.any():
+            raise ValueError(
+                "Some node must have at least 2 rows, so that one can be held out; none has. Use a "
+                "node column that gathers rows."
+            )
     else:
-        rank = _dense_ranks(owner, _times(times))
-    count = np.zeros(owner.max() + 1, dtype=np.int64)
-    np.maximum.at(count, owner, rank + 1)
-    held = np.where(count < 2, 0, np.maximum(count // 4, 1))
-    last = rank >= (count - held)[owner]
-    if not last.any():
-        what = "rows" if times is None else "times"
-        raise ValueError(
-            f"Some node must have at least 2 {what}, so that one can be held out; none has. Use a "
-            "node column that gathers rows."
+        ticks = _times(times)
+        late = _latest(owner, ticks)
+        if not late.any():
+            raise ValueError(_why_none(owner, ticks))
+    return np.flatnonzero(~late), np.flatnonzero(late)
+
+
+def _latest(owner: Index, times: Index) -> NDArray[np.bool_]:
+    """Which rows are the latest of their node: about a quarter, at most half."""
+    count = np.bincount(owner)
+    rows = np.lexsort((times, owner))
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (np.diff(owner[rows]) != 0) | (np.diff(times[rows]) != 0)
+    begin = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    since = np.empty(len(rows), dtype=np.int64)  # rows of the node at this time or later
+    since[rows] = np.cumsum(count)[owner[rows]] - begin
+    wanted = np.maximum(count // 4, 1)[owner]
+    miss = 2 * np.abs(since - wanted) + (since > wanted)  # of two as near, the fewer rows
+    miss[2 * since > count[owner]] = 4 * len(rows)
+    least = np.full(len(count), 4 * len(rows))
+    np.minimum.at(least, owner, miss)
+    best = np.zeros(len(count), dtype=np.int64)
+    taken = (miss == least[owner]) & (miss < 4 * len(rows))
+    np.maximum.at(best, owner[taken], since[taken])
+    return np.asarray(since <= best[owner])
+
+
+def _why_none(owner: Index, times: Index) -> str:
+    """Error text when no node has latest rows that can be held out."""
+    if int(_dense_ranks(owner, times).max(initial=0)) == 0:
+        return (
+            "Some node must have at least 2 times, so that the latest can be held out; in every "
+            "node all rows have the same time. Leave out --time, or name another column."
         )
-    return np.flatnonzero(~last), np.flatnonzero(last)
+    return (
+        "The latest time of a node must have at most half of its rows, so that it can be held out; "
+        "in every node it has more. Leave out --time, or use a finer time."
+    )
 
 
 def folds_inside(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_name
+from nefele.runs.reading import read_csv, read_parquet
+from nefele.runs.times import read_times
 
-_SEPARATORS = (",", ";", "\t", "|")
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
-_COMMA = re.compile(r"^[+-]?\d+,\d+$")
-_DATE = r"^\d{4}([-/.]\d{2}([-/.]\d{2}([ T].*)?)?)?$"
+_COMMA = r"^[+-]?(\d{1,3}([.' ]\d{3})+|\d*),\d+([eE][+-]?\d+)?$"
+_THOUSANDS = r"^[+-]?\d{1,3},\d{3}$"
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -54,8 +53,8 @@ class Table:
             raise ValueError(f"{str(path)!r} must be a file; it is a folder.")
         try:
             if _SUFFIXES.get(path.suffix.lower()) == "parquet":
-                return cls(_read_parquet(path), path.name, None)
-            table = cls(*_read_csv(path)).without_blank_lines()
+                return cls(read_parquet(path), path.name, None)
+            table = cls(*read_csv(path)).without_blank_lines()
         except OSError as error:
             why = error.strerror or str(error)
             raise ValueError(f"{str(path)!r} cannot be read ({why}).") from None
@@ -93,7 +92,8 @@ class Table:
         import polars as pl
 
         frame = self.frame.filter(pl.Series(keep))
-        return Table(frame, self.name, self.first_line, np.flatnonzero(keep))
+        places = np.flatnonzero(keep) if self.places is None else self.places[np.asarray(keep)]
+        return Table(frame, self.name, self.first_line, places)
 
     def text(self, name: str) -> Any:
         """A column as text (polars Series); a number of Parquet is written as an integer if whole.
@@ -123,6 +123,11 @@ class Table:
             )
         return column.to_numpy().astype(str)
 
+    def says_missing(self, name: str) -> Any:
+        """Which rows of a column hold a word for a missing value, such as NA."""
+        text = self.text(name).str.to_lowercase()
+        return text.is_in(_MISSING).fill_null(False).to_numpy()
+
     def parsed(self, name: str) -> tuple[Any, Any]:
         """Numbers of a column (null where missing), and which rows hold something else."""
         import polars as pl
@@ -141,14 +146,26 @@ class Table:
         odd = (found.is_null() & ~missing) | found.is_infinite().fill_null(False)
         return found, odd
 
-    def numbers(self, name: str) -> Array:
-        """A numeric column, shape (n_rows,), NaN where missing; other text is an error."""
+    def numbers(self, name: str, *, optional: bool = False) -> Array:
+        """A numeric column, shape (n_rows,), NaN where missing; other text is an error.
+
+        `optional` columns are features, which can be left out; the error then says so.
+        """
         found, odd = self.parsed(name)
         if odd.any():
-            raise ValueError(self.odd_message(name, odd))
+            raise ValueError(self.odd_message(name, odd, optional=optional))
         return np.array(found.to_numpy(), dtype=np.float64)
 
-    def odd_message(self, name: str, odd: Any) -> str:
+    def has_commas(self, name: str, odd: Any) -> bool:
+        """Whether the values that are no numbers are numbers with decimal commas."""
+        import polars as pl
+
+        text = self.frame[name].filter(odd)
+        if not len(text) or text.dtype != pl.String:
+            return False
+        return bool(text.str.strip_chars().str.contains(_COMMA).all())
+
+    def odd_message(self, name: str, odd: Any, *, optional: bool = False) -> str:
         """Error text for values of a column that are no numbers."""
         row = int(odd.arg_true()[0])
         value = str(self.frame[name][row])
@@ -156,12 +173,21 @@ class Table:
             f'{self.name}: column "{name}" must hold numbers; got {value!r} at {self.line(row)}, '
             f"{int(odd.sum())} such value(s) in all."
         )
-        if _COMMA.match(value.strip()):
-            return f"{text} This is a decimal comma: write the numbers with a decimal point."
-        return f"{text} Correct it, leave it empty, or leave the column out by --features."
+        if re.match(_COMMA, value.strip()):
+            bare = re.sub("[.' ]", "", value.strip())
+            point, whole = bare.replace(",", "."), bare.replace(",", "")
+            if re.match(_THOUSANDS, bare):
+                return (
+                    f"{text} This is a decimal comma, or one between thousands: write the numbers "
+                    f"as {point}, or as {whole}."
+                )
+            return f"{text} This is a decimal comma: write the numbers as {point}."
+        if optional:
+            return f"{text} Correct it, leave it empty, or leave the column out by --features."
+        return f"{text} Correct it, or leave it empty and use --drop-missing."
 
     def times(self, name: str) -> Any:
-        """Times that sort: numbers, or dates that begin with the year, shape (n_rows,)."""
+        """Times that sort: numbers, or dates of ISO 8601, shape (n_rows,); see `read_times`."""
         import polars as pl
 
         column = self.frame[self.check_column(name)]
@@ -177,83 +203,4 @@ class Table:
         if not odd.any() and not found.null_count():
             return found.to_numpy()
         text = column.cast(pl.String).str.strip_chars()
-        bad = ~text.str.contains(_DATE)
-        if bad.any():
-            row = int(bad.arg_true()[0])
-            raise ValueError(
-                f'{self.name}: times must be numbers or dates such as 2026-01-31; column "{name}" '
-                f"has {text[row]!r} at {self.line(row)}. Write the year first."
-            )
-        return text.to_numpy().astype(str)
-
-
-def _read_parquet(path: Path) -> Any:
-    import polars as pl
-
-    try:
-        return pl.read_parquet(path)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path.name} must be a Parquet file; {_first_line(error)}.") from None
-
-
-def _read_csv(path: Path) -> tuple[Any, str, int]:
-    """All columns as text, how messages call the file, and the line of the first row."""
-    import polars as pl
-
-    with path.open("rb") as file:
-        head = file.read(1 << 16)
-    if head[:4] == b"PAR1":
-        raise ValueError(f"{path.name} is a Parquet file; give it the suffix .parquet.")
-    if not head.strip():
-        raise ValueError(f"{path.name} must have a header and rows; it is empty.")
-    try:
-        first = head.decode("utf-8-sig", errors="strict" if len(head) < 1 << 16 else "ignore")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} must be UTF-8 text; it is not. Save it as UTF-8.") from None
-    bare = first.lstrip("\r\n")
-    line = 2 + first[: len(first) - len(bare)].count("\n")
-    first = bare.splitlines()[0]
-    separator = sniff(first)
-    names = [name.strip() for name in next(csv.reader(io.StringIO(first), delimiter=separator))]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise ValueError(f'{path.name} must have distinct columns; "{twice[0]}" is there twice.')
-    try:
-        frame = pl.read_csv(
-            path, separator=separator, infer_schema=False, new_columns=names, glob=False
-        )
-        return frame, path.name, line
-    except pl.exceptions.PolarsError as error:
-        if "utf" in str(error).lower():
-            raise ValueError(f"{path.name} must be UTF-8 text; it is not. Save it so.") from None
-        raise ValueError(_ragged(path, separator, len(names), error)) from None
-
-
-def _ragged(path: Path, separator: str, width: int, error: Exception) -> str:
-    """Error text for a file that cannot be cut into columns."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
-        for fields in reader:
-            if len(fields) > width:
-                return (
-                    f"{path.name} must have {width} fields in each line, as its header; line "
-                    f"{reader.line_num} has {len(fields)}. If its numbers have decimal commas, "
-                    "write them with decimal points, or separate the columns by semicolons."
-                )
-    return f"{path.name} cannot be read as CSV; {_first_line(error)}."
-
-
-def sniff(header: str) -> str:
-    """The separator that cuts the header into most columns, comma if there is only one.
-
-    Examples
-    --------
-    >>> sniff('station;"tmin, tmax";wind')
-    ';'
-    """
-    cut = {s: len(next(csv.reader(io.StringIO(header), delimiter=s))) for s in _SEPARATORS}
-    return max(_SEPARATORS, key=lambda s: cut[s])
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
+        return read_times(text, self.line, f'{self.name}, column "{name}"')

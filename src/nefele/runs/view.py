@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from nefele.report.view import Step, View
-from nefele.runs.config import RunConfig, read_config
+from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, load_arrays
 from nefele.runs.results import compared
-from nefele.runs.wording import describe_graph
+from nefele.runs.wording import describe_graph, gap_text
+
+_WEIGHTING = {
+    "rows": "rows: every row counts the same, in all three methods",
+    "nodes": "nodes: every node counts the same, in all three methods",
+}
 
 
 def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
     """The view of a finished run."""
     facts = folder.finished_facts() if facts is None else facts
-    config = read_config(folder.file("config.toml"))
+    config = folder.read_config()
     found = load_arrays(folder.file("path.npz"))
     summary = facts["summary"]
     comparison = compared(found)
@@ -50,6 +55,8 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         gaps=found["gaps"],
         cv_error=found["cv_error"],
         cv_se=found["cv_se"],
+        cv_own=float(found.get("cv_own", np.nan)),
+        cv_pooled=float(found.get("cv_pooled", np.nan)),
         chosen=int(found["chosen"]),
         best=int(found["best"]),
         clearest=int(found["clearest"]),
@@ -77,6 +84,7 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     held = f"the latest by {config.time}" if config.time else f"at random, seed {config.seed}"
     found += [
         ("held out", f"within each node, {held}"),
+        ("weighting", _WEIGHTING[config.weighting]),
         ("penalty", config.penalty),
         ("alpha", f"{facts['summary']['alpha']:.4g} ({_choice(config)})"),
         ("standardized", "yes" if config.standardize else "no"),
@@ -92,7 +100,9 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
             f"send {4 * edges} vectors of parameters or duals ({32 * edges * p:,} bytes), no rows.",
         )
     )
-    found.append(("certified gap", "none" if gap is None else f"{gap:.1e} (tol {config.tol:g})"))
+    found.append(
+        ("certified gap", "none" if gap is None else f"{gap_text(gap)} (tol {config.tol:g})")
+    )
     found += [(name, number) for name, number in facts["versions"].items()]
     return found
 

@@ -46,15 +46,11 @@ function gainBars(stage, pen) {
   const [win, lose] = run.outcome[state.k];
   svg(stage.svg, 'text', { x: 0, y: 12 }, 'gain in error');
   pen.font = pen.font.replace(/^\D*\d+px/, '600 12px');
-  const winBelow = stage.h - zero > 18;
-  if (win) halo(stage, pen, `${count(win, 'node')} gain${win === 1 ? 's' : ''}`, left + 6, winBelow ? zero + 16 : zero - 8, 'left', stage.look.gain);
-  if (lose) {
-    // above the bars around it, so that it hides none
-    const text = `▼ ${count(lose, 'node')} lose${lose === 1 ? 's' : ''}`;
-    const from = Math.floor((stage.w - 8 - pen.measureText(text).width - left) / width);
-    const highest = Math.min(zero, ...gains.slice(Math.max(0, from)).map(to));
-    halo(stage, pen, text, stage.w - 4, Math.max(highest - 8, 24), 'right', stage.look.lose);
-  }
+  // above all bars, so that they hide none
+  const loss = lose ? `▼ ${count(lose, 'node')} lose${lose === 1 ? 's' : ''}` : '';
+  const room = lose ? pen.measureText(loss).width + 14 : 0;
+  if (win) halo(stage, pen, `${count(win, 'node')} gain${win === 1 ? 's' : ''}`, stage.w - 4 - room, 12, 'right', stage.look.gain);
+  if (lose) halo(stage, pen, loss, stage.w - 4, 12, 'right', stage.look.lose);
   return stretched;
 }
 
@@ -82,7 +78,7 @@ const gainStage = new Stage(gainFigure, {
     }
     const stretched = gainBars(stage, pen);
     const rest = [same ? `${same} the same` : '', unknown ? `${unknown} without held-out rows` : ''].filter(Boolean).join(', ');
-    words.textContent = `Held-out error from own data only, minus the error of the coupled model; one bar per node.${rest ? ` Besides: ${rest}.` : ''}${stretched ? ' The scale is stretched around zero.' : ''}`;
+    words.textContent = `Error at held-out rows from own data only, minus that of the coupled model, both fitted to the other rows; one bar per node.${rest ? ` Besides: ${rest}.` : ''}${stretched ? ' The scale is stretched around zero.' : ''}`;
     const winners = sorted.filter((i) => gainOf(state.k, i) > 0).slice(0, 3);
     const losers = sorted.filter((i) => gainOf(state.k, i) < 0).slice(-3).reverse();
     list.replaceChildren(gainList('gain most', winners, ''), gainList('lose most', losers, 'lose'));
@@ -107,15 +103,39 @@ const gainStage = new Stage(gainFigure, {
 const curveFigure = $('#curve');
 const known = (v) => v !== null && Number.isFinite(v);
 
-// Names of the lines, at the end that lies farther from the curve; close lines above and below.
+// Height of the curve at x, in pixels.
+function curveHeight(points, at) {
+  const right = points.findIndex(([px]) => px >= at);
+  if (right <= 0) return points[right === 0 ? 0 : points.length - 1][1];
+  const [[x0, y0], [x1, y1]] = [points[right - 1], points[right]];
+  return y0 + ((y1 - y0) * (at - x0)) / (x1 - x0 || 1);
+}
+
+// Names of the lines, each where it lies farthest from the curve, the other lines and other names.
 function curveLabels(stage, x, y, lines, ks) {
-  const sorted = lines.map(([name, v]) => ({ y: y(v), text: `${name}  ${show(v)}` })).sort((a, b) => a.y - b.y);
-  const distance = (k) => Math.min(...sorted.map((one) => Math.abs(one.y - y(run.error[k]))));
-  const near = (from) => Math.min(...ks.slice(from).slice(0, Math.ceil(ks.length / 3)).map(distance));
-  const right = near(0) >= near(Math.floor((2 * ks.length) / 3));
-  sorted.forEach((one, at) => {
-    const below = at > 0 && one.y - sorted[at - 1].y < 17;
-    svg(stage.svg, 'text', { x: right ? x.b : x.a + 6, y: below ? one.y + 15 : one.y - 5, 'text-anchor': right ? 'end' : 'start', class: 'halo' }, one.text);
+  const points = ks.map((k) => [x(alphaAt(k)), y(run.error[k])]).sort((a, b) => a[0] - b[0]);
+  const posts = Object.values(run.places).filter((k) => k >= 0).map((k) => x(alphaAt(k)));
+  const used = [];
+  lines.forEach(([name, v]) => {
+    const made = svg(stage.svg, 'text', { class: 'halo' }, `${name}  ${show(v)}`);
+    const width = made.getBBox().width;
+    let best = { free: -Infinity };
+    for (const dy of [-12, 12]) { // middle of the text above and below its line
+      const middle = y(v) + dy;
+      for (let left = x.b - width; left >= x.a + 4; left -= 10) {
+        const near = [];
+        for (let px = left - 8; px <= left + width + 8; px += 6) near.push(Math.abs(curveHeight(points, px) - middle));
+        lines.forEach(([, other]) => near.push(other === v ? 12 : Math.abs(y(other) - middle)));
+        used.forEach((one) => near.push(left < one.right + 10 && left + width > one.left - 10 ? Math.abs(one.middle - middle) : 30));
+        const inside = middle - 8 > y.b && middle + 8 < y.a ? 0 : 20;
+        const crossed = posts.some((px) => px > left - 4 && px < left + width + 4) ? 6 : 0;
+        const free = Math.min(...near) - inside - crossed;
+        if (free > best.free) best = { free, left, right: left + width, middle };
+      }
+    }
+    used.push(best);
+    made.setAttribute('x', best.left);
+    made.setAttribute('y', best.middle + 4);
   });
 }
 
@@ -156,7 +176,7 @@ const curveStage = new Stage(curveFigure, {
       svg(stage.svg, 'circle', { class: 'now-dot', cx: at, cy: y(run.error[state.k]), r: 6 });
     }
     const what = run.crossValidated ? `Cross-validated ${run.metric}` : `Mean ${run.metric} over the nodes`;
-    words.textContent = `${what} against α${withBand.length ? '; the band is one standard error to each side' : ''}${log ? '; both axes are logarithmic' : ''}. ${lines.length ? 'Dashed: the errors on held-out rows from the top of the page. ' : ''}Lower is better.`;
+    words.textContent = `${what} against α${withBand.length ? '; the band is one standard error to each side' : ''}${log ? '; both axes are logarithmic' : ''}. ${lines.length ? 'Dashed: own data only and one model, judged on the same rows. ' : ''}Lower is better.`;
     const best = ks.reduce((a, b) => (run.error[b] < run.error[a] ? b : a));
     stage.describe(`${what} against alpha: lowest ${show(run.error[best])} at alpha ${show(run.alphas[best])}; ${lines.map(([name, v]) => `${name} ${show(v)}`).join(', ')}.`);
   },
@@ -187,7 +207,7 @@ function solvePanel(stage, top, bottom, x, column, title, extra) {
   const shown = values.filter((v) => known(v) && v > 0);
   const all = [...shown, ...extra.filter((v) => v > 0)];
   if (!shown.length) {
-    svg(stage.svg, 'text', { x: x.a, y: (top + bottom) / 2 }, `${title}: ${values.some((v) => v === 0) ? 'zero, exact' : 'no value on a logarithmic scale'}`);
+    svg(stage.svg, 'text', { x: x.a, y: (top + bottom) / 2 }, `${title}: ${values.some((v) => v === 0) ? 'below 10⁻¹⁶' : 'no value on a logarithmic scale'}`);
     return;
   }
   const low = Math.min(...all);
@@ -215,8 +235,8 @@ const solveStage = new Stage(solveFigure, {
     const words = $('.says', solveFigure);
     const last = steps[steps.length - 1];
     const good = last && known(last[2]) && run.tol !== null && last[2] <= run.tol;
-    const ended = last ? `The final solve ${last[0] ? `stopped after ${count(last[0], 'iteration')} at` : 'needed no iteration:'} objective ${show(last[1], 5)}, ${known(last[2]) ? `with a certified relative gap of ${show(last[2])}` : 'without a certified gap'}: ${good ? '' : 'not '}within the tolerance of ${show(run.tol)}.` : '';
-    words.textContent = last ? ended : `No history of the final solve was kept. ${known(run.gaps[run.start]) ? `Certified relative gap at the alpha used: ${show(run.gaps[run.start])}` : 'The fit has no certified gap'}.`;
+    const ended = last ? `The final solve ${last[0] ? `stopped after ${count(last[0], 'iteration')} at` : 'needed no iteration:'} objective ${show(last[1], 5)}, ${known(last[2]) ? `with a certified relative gap of ${gapText(last[2], 3)}` : 'without a certified gap'}: ${good ? '' : 'not '}within the tolerance of ${show(run.tol)}.` : '';
+    words.textContent = last ? ended : `No history of the final solve was kept. ${known(run.gaps[run.start]) ? `Certified relative gap at the alpha used: ${gapText(run.gaps[run.start], 3)}` : 'The fit has no certified gap'}.`;
     stage.describe(words.textContent);
     if (steps.length < 2) return;
     const x = scale(steps[0][0], last[0], 52, stage.w - 12);

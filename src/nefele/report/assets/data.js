@@ -100,6 +100,9 @@ function show(value, digits = 3) {
   return String(Number(value.toPrecision(digits))).replace('-', '−');
 }
 
+// What doubles cannot resolve is no exact number.
+const gapText = (gap, digits = 2) => (gap === null || !Number.isFinite(gap) ? 'none' : gap < 1e-16 ? '< 10⁻¹⁶' : show(gap, digits));
+
 const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 const $ = (selector, from = document) => from.querySelector(selector);
 

@@ -9,19 +9,19 @@ jumps.forEach((name) => {
   $('#jumps').append(element('button', { type: 'button', 'data-k': run.places[name], onclick: () => change({ k: run.places[name] }) }, name));
 });
 
-if (run.crossValidated) $('#now-kind').textContent = ' (CV)';
+if (run.crossValidated) $('#now-kind').textContent = 'CV error'; // short, so that it fits everywhere
 
 function paintNumbers() {
   const k = state.k;
   const error = run.error[k];
   const se = run.crossValidated && known(run.se[k]) && known(error) ? ` ± ${show(run.se[k], 2)}` : '';
   slider.value = K - 1 - k;
-  slider.setAttribute('aria-valuetext', `alpha ${show(run.alphas[k])}, ${count(run.counts[k], 'cluster')}, held-out error ${known(error) ? show(error) : 'not known'}`);
+  slider.setAttribute('aria-valuetext', `alpha ${show(run.alphas[k])}, ${count(run.counts[k], 'cluster')}, ${run.crossValidated ? 'cross-validated error' : 'held-out error'} ${known(error) ? show(error) : 'not known'}`);
   $('#now-alpha').textContent = show(run.alphas[k]);
   $('#now-clusters').textContent = run.counts[k].toLocaleString('en');
   $('#now-error').textContent = show(error);
   $('#now-error').title = `${run.crossValidated ? 'Cross-validated ' : 'Mean over the nodes: '}${run.metric}${se}`;
-  $('#now-gap').textContent = known(run.gaps[k]) ? show(run.gaps[k], 2) : 'none';
+  $('#now-gap').textContent = gapText(run.gaps[k]);
   [...$('#jumps').children].forEach((button) => button.setAttribute('aria-pressed', String(Number(button.dataset.k) === k)));
 }
 painters.push((changes) => { if (changes.has('k') || changes.has('size')) paintNumbers(); });

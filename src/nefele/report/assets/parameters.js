@@ -145,7 +145,7 @@ const scatterStage = new Stage(scatterFigure, {
     const few = m < run.parameters.length ? ` Only the ${m} parameters that differ most between nodes are here, to keep the file small.` : '';
     const edge = outside ? ` ${count(outside, 'node')} outside the frame ${outside === 1 ? 'is' : 'are'} drawn on its edge.` : '';
     const trails = K > 1 && n <= 400 && m > 1 ? ' Thin lines are the ways of the nodes as the coupling grows.' : '';
-    $('.says', scatterFigure).textContent = (single || shade ? `One point per node.${trails}` : `One point per node; a cluster is one larger sign, since its nodes share a model.${trails}`) + edge + few;
+    $('.says', scatterFigure).textContent = (single || shade ? `One point per node, fitted to all rows.${trails}` : `One point per node, fitted to all rows; a cluster is one larger sign, since its nodes share a model.${trails}`) + edge + few;
     stage.describe(`Parameters of the nodes at alpha ${show(run.alphas[state.k])}: ${nameOf(state.x)}${single ? '' : ` against ${nameOf(state.y)}`}, in ${count(run.counts[state.k], 'cluster')}.`);
   },
   mark(stage, pen) {
@@ -158,6 +158,20 @@ const scatterStage = new Stage(scatterFigure, {
   },
   picks: (stage, x, y) => nearestPoint(sx, sy, x, y),
 });
+
+// The frame of the lines is whole unless a few of them would press all others together.
+const pathFrames = new Map();
+function pathFrame() {
+  const j = state.path;
+  if (!pathFrames.has(j)) {
+    const value = (k, i) => (j < 0 ? mainValue(k, i) : coefficient(j, k, i));
+    const whole = rangeOf(value, 0, []);
+    const most = rangeFor(j);
+    const cut = whole[1] - whole[0] > 4 * (most[1] - most[0]);
+    pathFrames.set(j, { range: cut ? most : whole, cut });
+  }
+  return pathFrames.get(j);
+}
 
 const pathValue = (k, i) => (state.path < 0 ? mainValue(k, i) : coefficient(state.path, k, i));
 const pathName = () => (state.path < 0 ? 'first principal component' : nameOf(state.path));
@@ -183,7 +197,7 @@ const pathStage = new Stage(pathFigure, {
   height: (w) => Math.max(300, Math.min(460, w * 0.8)),
   paint(stage, pen) {
     const x = alphaScale(46, stage.w - 12);
-    const y = scale(...rangeFor(state.path), stage.h - 44, 26);
+    const y = scale(...pathFrame().range, stage.h - 44, 26);
     Object.assign(stage, { x, y });
     axisX(stage, x, y, 'α, stronger coupling →', alphaText);
     axisY(stage, x, y, pathName());
@@ -208,7 +222,7 @@ const pathStage = new Stage(pathFigure, {
     const at = x(alphaAt(state.k));
     svg(stage.svg, 'line', { class: 'now', x1: at, x2: at, y1: y.a, y2: y.b - 6 });
     const share = state.path < 0 && run.mainShare !== null ? ` It carries ${Math.round(100 * run.mainShare)}% of how the models differ.` : '';
-    $('.says', pathFigure).textContent = `One line per node, coloured as in the ${run.globe ? 'map' : 'graph'}; lines meet where nodes begin to share a model.${share}`;
+    $('.says', pathFigure).textContent = `One line per node, coloured as in the ${run.globe ? 'map' : 'graph'}; lines meet where nodes begin to share a model. Models here are fitted to all rows.${pathFrame().cut ? ' A few lines leave the frame.' : ''}${share}`;
     stage.describe(`Clusterpath: ${pathName()} of each node against alpha, from ${show(run.alphas[K - 1])} to ${show(run.alphas[0])}; ${count(run.counts[K - 1], 'cluster')} at the weakest coupling, ${run.counts[0]} at the strongest.`);
   },
   mark(stage, pen) {

@@ -63,7 +63,7 @@ function paintTable() {
   const kept = n < run.total ? ` of the sample (${run.total.toLocaleString('en')} in all)` : '';
   const few = listed.length < run.parameters.length ? ` Of ${run.parameters.length} parameters it lists the ${listed.length} that differ most.` : '';
   const fixed = (usedTable ? ` Coefficients are those at α = ${show(run.alphas[run.start])}.` : '') + few;
-  $('#nodes-says').textContent = `${query.trim() ? `${count(nodes.length, 'node')} found${kept}` : `${count(nodes.length, 'node')}${kept}`}${part}, at α = ${show(run.alphas[state.k])}. Choose a row to see the node in every picture.${fixed}`;
+  $('#nodes-says').textContent = `${query.trim() ? `${count(nodes.length, 'node')} found${kept}` : `${count(nodes.length, 'node')}${kept}`}${part}, at α = ${show(run.alphas[state.k])}. Errors are at held-out rows, from models fitted to the other rows; coefficients are fitted to all rows. Choose a row to see the node in every picture.${fixed}`;
   const more = $('#more');
   more.hidden = nodes.length <= limit;
   more.textContent = `Show ${Math.min(200, nodes.length - limit)} more`;
