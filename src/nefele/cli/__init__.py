@@ -22,6 +22,7 @@ from nefele.cli.check import check
 from nefele.cli.fit import fit, run
 from nefele.cli.init import init
 from nefele.cli.predict import predict
+from nefele.cli.reproduce import reproduce
 from nefele.cli.show import path, report
 from nefele.cli.start import demo
 
@@ -112,5 +113,5 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-for _command in (demo, check, fit, predict, report, path, init, run):
+for _command in (demo, check, fit, predict, report, path, init, run, reproduce):
     app.command(_command.__name__)(_command)

@@ -1,0 +1,108 @@
+"""Figures that come out the same to the last byte: no date, no random ids, no user style."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nefele.experiments.base import Cell, Experiment, groups
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")  # Okabe and Ito
+MARKERS = ("o", "s", "^", "D", "v", "P")
+_STYLE: dict[str, Any] = {
+    "svg.hashsalt": "nefele",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "errorbar.capsize": 2.0,
+    "lines.markersize": 3.5,
+    "lines.linewidth": 1.2,
+    "legend.frameon": False,
+}
+
+
+def has_matplotlib() -> bool:
+    """Whether figures can be drawn.
+
+    Examples
+    --------
+    >>> has_matplotlib() in (True, False)
+    True
+    """
+    from importlib.util import find_spec
+
+    return find_spec("matplotlib") is not None
+
+
+def svg(experiment: Experiment, cells: list[Cell]) -> bytes:
+    """The experiment's figure as SVG.
+
+    Examples
+    --------
+    >>> from nefele.experiments.runner import load
+    >>> figure = svg(load("fig7"), [])
+    Traceback (most recent call last):
+    ValueError: fig7 has no cells to draw.
+    """
+    if experiment.draw is None or not cells:
+        raise ValueError(f"{experiment.name} has no cells to draw.")
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    with style.context(["default", _STYLE]):
+        figure = Figure(figsize=experiment.size, layout="constrained")
+        experiment.draw(figure, cells)
+        out = io.BytesIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+def curves(
+    ax: Any,
+    cells: Sequence[Cell],
+    x: str,
+    by: str,
+    pick: Sequence[str],
+    label: str = "{}",
+    log: bool = True,
+) -> None:
+    """Mean and standard deviation over the seeds against a setting, one curve per other setting.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    cells : finished cells
+    x, by : names of settings
+    pick : path of keys to the number in a cell
+    label : format of the legend
+    log : whether the vertical axis is logarithmic
+    """
+    for k, ((value,), those) in enumerate(sorted(groups(cells, by).items())):
+        points = sorted(groups(those, x).items())
+        at = [key for (key,), _ in points]
+        numbers = [np.array([_picked(cell, pick) for cell in found]) for _, found in points]
+        mean = np.array([n.mean() for n in numbers])
+        spread = np.array([n.std() for n in numbers])
+        low = np.minimum(spread, 0.9 * mean) if log else spread  # a bar must not reach zero
+        ax.errorbar(
+            at,
+            mean,
+            yerr=np.stack([low, spread]),
+            label=label.format(value),
+            color=COLOURS[k % len(COLOURS)],
+            marker=MARKERS[k % len(MARKERS)],
+        )
+    if log:
+        ax.set_yscale("log")
+
+
+def _picked(cell: Cell, pick: Sequence[str]) -> float:
+    value: Any = cell
+    for key in pick:
+        value = value[key]
+    return float(value)

@@ -1,0 +1,117 @@
+"""Finished settings on disk: small JSON files, each written as a whole, none computed twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from nefele.experiments.base import Cell, Inputs
+
+KEPT = "results"
+_MARK = "nefele-reproduce.txt"
+_ABOUT = "Written by nefele reproduce; results/ holds finished settings, which are not repeated.\n"
+
+
+class Store:
+    """A folder with the finished settings in results/ and the tables and figures beside it.
+
+    Parameters
+    ----------
+    path : Path
+        New, empty, or of an earlier run.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder, "out"))
+    ...     store.keep("fig2-0.json", {"mse": 0.5})
+    ...     store.kept("fig2-0.json"), store.kept("fig2-1.json")
+    ({'mse': 0.5}, None)
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"--out must be a folder; {str(path)!r} is a file. Name another one.")
+        if path.is_dir() and any(path.iterdir()) and not (path / _MARK).exists():
+            raise ValueError(
+                f"--out must be a new or empty folder, or one of nefele reproduce; {str(path)!r} "
+                "holds something else. Name another folder."
+            )
+        (path / KEPT).mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.write(_MARK, _ABOUT)
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        """Write a file beside its place, then put it there."""
+        target = self.path / name
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode() if isinstance(text, str) else text)
+            os.chmod(part, 0o644)
+            os.replace(part, target)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+        return target
+
+    def keep(self, name: str, values: Cell) -> None:
+        """Keep what a setting gave."""
+        self.write(f"{KEPT}/{name}", json.dumps(values))
+
+    def kept(self, name: str) -> Cell | None:
+        """What a setting gave before; None when there is nothing that can be read."""
+        try:
+            values = json.loads((self.path / KEPT / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return values if isinstance(values, dict) else None
+
+
+def cell_file(name: str, setting: Cell, inputs: str) -> str:
+    """File of a setting: the name and a hash of name, setting, data and version of nefele.
+
+    Examples
+    --------
+    >>> a, b = cell_file("fig2", {"seed": 0}, ""), cell_file("fig2", {"seed": 1}, "")
+    >>> a.startswith("fig2-"), a == b
+    (True, False)
+    """
+    key = json.dumps([name, setting, inputs, version("nefele")], sort_keys=True)
+    return f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+
+def inputs_key(needs: str, inputs: Inputs) -> str:
+    """What stands for the data in the hash: the content of the file, or the kind of digits.
+
+    Examples
+    --------
+    >>> inputs_key("", Inputs())
+    ''
+    """
+    if needs == "weather" and inputs.weather is not None:
+        return hashlib.sha256(inputs.weather.read_bytes()).hexdigest()
+    if needs == "digits":
+        return "mnist" if inputs.mnist or inputs.fetch else "digits"
+    return ""
+
+
+def plain(value: Any) -> Any:
+    """Arrays and NumPy numbers as lists and numbers that JSON can hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"a": np.arange(2), "b": np.float64(1.5)})
+    {'a': [0, 1], 'b': 1.5}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
