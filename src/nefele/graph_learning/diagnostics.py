@@ -68,7 +68,14 @@ class GraphDiagnostics:
     saturated: float | None = None
     suspicious: Index = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str]]:
+        """The table as pairs of label and value.
+
+        Examples
+        --------
+        >>> graph_diagnostics(Graph(["a", "b", "c"], [0], [1])).rows()[2]
+        ('components', '2, the largest of 2')
+        """
         graph = self.graph
         size = np.bincount(self.communities)
         lines = [
@@ -87,7 +94,10 @@ class GraphDiagnostics:
             more = f", ... ({len(pairs)} in all)" if len(pairs) > 5 else ""
             lines.append(("edges the fit cuts", f"{self.saturated:.0%}"))
             lines.append(("suspicious edges", f"{named}{more}" or "none"))
-        return "\n".join(f"{name:28} {value}" for name, value in lines)
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:28} {value}" for name, value in self.rows())
 
     def plot(self, positions: Any = None, ax: Any = None) -> Any:
         """The graph with its communities in colours and suspicious edges in red.

@@ -21,6 +21,7 @@ from nefele.estimators._folds import follow, run_fold, take
 from nefele.estimators.builders import MomentsKNN
 from nefele.estimators.clearest import clearest
 from nefele.graph import Graph
+from nefele.graph_learning import graph_diagnostics
 from nefele.losses import Logistic, Squared
 from nefele.result import Result
 from nefele.runs.config import RunConfig
@@ -29,6 +30,7 @@ from nefele.runs.inputs import Inputs
 from nefele.runs.split import folds_inside, hold_out
 
 _ROUNDING = 1e-12  # residual, relative to the largest target, that is none
+_MOST_DIAGNOSED = 20_000  # nodes
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
 
@@ -218,9 +220,17 @@ class Pipeline:
             "history": np.array([tuple(r)[:4] for r in model.history_], dtype=np.float64).reshape(
                 -1, 4
             ),
+            "diagnostics": _diagnostics(graph, model),
             "warnings": np.array(sorted({str(c.message) for c in caught}), dtype=str),
             "classes": np.array(getattr(model, "classes_", []), dtype=str),
         }
+
+
+def _diagnostics(graph: Graph, model: Any) -> NDArray[Any]:
+    """Structure of the graph and how the fit agrees with it, as rows of two texts."""
+    if graph.n_nodes > _MOST_DIAGNOSED:
+        return np.empty((0, 2), dtype=str)
+    return np.array(graph_diagnostics(graph, model).rows(), dtype=str)
 
 
 def make_model(config: RunConfig, graph: Graph | None) -> Any:

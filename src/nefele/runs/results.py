@@ -162,6 +162,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
             "n_edges": len(found["edges"]),
             "source": graph_source(config),
         },
+        "diagnostics": path["diagnostics"].tolist(),
         "timings": stages.seconds,
         "converged": status == str(Status.OPTIMAL),
         "solver_status": status,

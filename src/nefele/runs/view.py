@@ -81,6 +81,8 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if "graph" in files:
         found.append(("graph sha256", files["graph"]["sha256"]))
+    known = ("nodes, edges", "components", "isolated")  # said above, or a note
+    found += [(f"graph: {a}", b) for a, b in facts["diagnostics"] if a not in known]
     held = f"the latest by {config.time}" if config.time else f"at random, seed {config.seed}"
     found += [
         ("held out", f"within each node, {held}"),
