@@ -171,4 +171,4 @@ def _standard(nodes: NodeRows, values: Array) -> Array:
     mean = np.average(values, axis=0, weights=nodes.weight)
     spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=nodes.weight))
     constant = spread <= _ROUNDING * np.abs(values).max(axis=0, initial=0.0)
-    return (values - mean) / np.where(constant, 1.0, spread)
+    return np.where(constant, 0.0, values - mean) / np.where(constant, 1.0, spread)

@@ -19,6 +19,7 @@ from nefele.result import Result
 __all__ = ["GraphDiagnostics", "graph_diagnostics"]
 
 _DENSE = 600
+_EQUAL = 1e-6  # difference of parameters, relative to the largest, that is none
 _FULL = 1 - 1e-3  # share of its bound from which a dual counts as saturated
 
 
@@ -42,7 +43,8 @@ class GraphDiagnostics:
     modularity : float
     homophily : float or None
         1 - (weighted mean of |w_i - w_j|^2 over edges) / (mean over all pairs): 1 when neighbours
-        are equal, 0 when edges say nothing, negative when they join unlike nodes.
+        are equal, 0 when edges say nothing, negative when they join unlike nodes. NaN when all
+        models are equal.
     saturated : float or None
         Share of edges whose dual is at its bound, that is, which the fit cuts. None without a fit
         or for penalties whose duals have no bound.
@@ -162,7 +164,8 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
             )
         extra["homophily"] = _homophily(graph, w)
         if problem.penalty.is_norm and problem.coupled and graph.n_edges:
-            cut = problem.penalty.domain_ratio(u, problem.scale) >= _FULL
+            apart = np.abs(graph.diff(w)).max(axis=1) > _EQUAL * np.abs(w).max(initial=0.0)
+            cut = apart & (problem.penalty.domain_ratio(u, problem.scale) >= _FULL)
             extra["saturated"] = float(cut.mean())
             extra["suspicious"] = _suspicious(graph, cut)
     return GraphDiagnostics(
@@ -194,7 +197,7 @@ def _fit_of(fit: Any) -> tuple[Any, Array, Array]:
 def _homophily(graph: Graph, w: Array) -> float:
     n = graph.n_nodes
     spread = 2 * n / max(n - 1, 1) * float(w.var(axis=0).sum())  # mean |w_i - w_j|^2 over pairs
-    if not graph.n_edges or not spread > 0:
+    if not graph.n_edges or np.sqrt(spread) <= _EQUAL * np.abs(w).max(initial=0.0):
         return float("nan")
     apart = (graph.diff(w) ** 2).sum(axis=1)
     return 1.0 - float(np.average(apart, weights=graph.weight)) / spread
@@ -217,7 +220,8 @@ def _spectral_gap(graph: Graph, inside: NDArray[np.bool_]) -> float:
     scaled = root @ A @ root
     if n <= _DENSE:
         return float(1.0 - np.linalg.eigvalsh(scaled.toarray())[-2])
-    top = eigsh(scaled.tocsc(), k=2, which="LA", v0=np.ones(n), return_eigenvectors=False)
+    start = np.random.default_rng(0).random(n)  # a start as symmetric as the graph misses some
+    top = eigsh(scaled.tocsc(), k=2, which="LA", v0=start, return_eigenvectors=False)
     return float(1.0 - top.min())
 
 

@@ -191,12 +191,12 @@ class PoolingGainGraph(PairwiseGraph):
         """Ids and Delta_ij / (2 r_ij s^2) of all pairs."""
         nodes = node_rows(rows)
         fits = linear_fits(nodes, self.l2)
-        count = np.diff(nodes.ptr)
-        spare = count - fits.rank
+        count = nodes.total  # a row of weight 2 is two rows
+        spare = np.maximum(count - fits.rank, 0.0)
         if not spare.any():
             raise ValueError(
                 f"PoolingGainGraph needs nodes with more rows than parameters "
-                f"({fits.gram.shape[1]}) to estimate the noise; the most has {int(count.max())}: "
+                f"({fits.gram.shape[1]}) to estimate the noise; the most has {count.max():g}: "
                 f"{describe(nodes.ids[count == count.max()], 1)}. Use LossGraph or GradientGraph."
             )
         own = np.maximum(np.diagonal(fits.losses()), 0.0)

@@ -260,4 +260,17 @@ def _square(discrepancy: Any, n: int) -> Array:
     if np.isnan(matrix).any():
         i, j = np.argwhere(np.isnan(matrix))[0]
         raise ValueError(f"discrepancy must not be NaN; got NaN at row {i}, column {j}.")
+    off = matrix[~np.eye(n, dtype=bool)]
+    if (off < 0).any():
+        i, j = np.argwhere((matrix < 0) & ~np.eye(n, dtype=bool))[0]
+        raise ValueError(f"discrepancy must be >= 0; got {matrix[i, j]:g} at row {i}, column {j}.")
+    finite = np.where(np.isfinite(matrix), matrix, 0.0)
+    apart = np.abs(finite - finite.T) > 1e-8 * float(np.abs(finite).max(initial=0.0))
+    apart |= np.isfinite(matrix) != np.isfinite(matrix.T)
+    if apart.any():
+        i, j = np.argwhere(apart)[0]
+        raise ValueError(
+            f"discrepancy must be symmetric; got {matrix[i, j]:g} at row {i}, column {j} and "
+            f"{matrix[j, i]:g} the other way round. Use (D + D.T) / 2."
+        )
     return matrix

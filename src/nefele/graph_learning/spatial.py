@@ -122,7 +122,10 @@ class DelaunayGraph(GraphBuilder):
         found = _places(self, rows)
         place = embed(found.points, found.metric)
         # nodes at the same place share a corner: the first stands for all, the others hang on it
-        unique, first, copy = np.unique(place, axis=0, return_index=True, return_inverse=True)
+        size = float(np.abs(place).max(initial=0.0)) or 1.0
+        rounded = np.round(place / size, 12)
+        _, first, copy = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        unique = place[first]
         pairs = [first[_triangulation(unique, found.metric)]]
         more = np.flatnonzero(first[copy.ravel()] != np.arange(len(place)))
         pairs.append(np.column_stack([more, first[copy.ravel()][more]]))
@@ -151,8 +154,30 @@ def _triangulation(place: Array, metric: str) -> Any:
             # a facet the origin lies below (offset < 0) has an empty cap below half the sphere
             return _sides(hull.simplices[hull.equations[:, -1] < 0])
         except (QhullError, ValueError):
-            return _flat(place)
+            return _around(place)
     return _flat(place)
+
+
+def _around(place: Array) -> Any:
+    """Points of the sphere in one plane, hence on a circle: each and the next, but for a gap.
+
+    The widest gap is left open when it is half of the circle or more.
+    """
+    apart = place - place.mean(axis=0)
+    _, _, axes = np.linalg.svd(apart, full_matrices=False)
+    flat = apart @ axes[:2].T
+    flat -= _centre(flat)
+    angle = np.arctan2(flat[:, 1], flat[:, 0])
+    order = np.argsort(angle, kind="stable")
+    gap = np.diff(angle[order], append=angle[order[0]] + 2 * np.pi)
+    pairs = np.column_stack([order, np.roll(order, -1)])
+    return pairs if gap.max() < np.pi else np.delete(pairs, int(gap.argmax()), axis=0)
+
+
+def _centre(points: Array) -> Array:
+    """Of the circle through points of a plane, by least squares."""
+    system = np.column_stack([2 * points, np.ones(len(points))])
+    return np.asarray(np.linalg.lstsq(system, (points**2).sum(axis=1), rcond=None)[0][:2])
 
 
 def _flat(place: Array) -> Any:

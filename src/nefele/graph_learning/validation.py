@@ -84,4 +84,6 @@ def auto_k(builder: Any, rows: TrainingRows, n_nodes: int) -> int:
     values = [k for k in (2, 4, 8, 16) if k <= most and k < n_nodes] or [1]
     if len(values) == 1:
         return values[0]
+    if not (np.unique(rows.node_ids, return_counts=True)[1] > 1).any():
+        raise ValueError('k="auto" needs nodes with 2 rows or more, to hold some out; give k.')
     return int(np.asarray(choose_by_validation(builder, rows, "k", values)[0]))

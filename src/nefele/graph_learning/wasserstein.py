@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from nefele._checks import Array
 from nefele.estimators.builders import TrainingRows
@@ -111,7 +112,6 @@ def squared_wasserstein(mean: Array, cov: Array) -> Array:
     centred, cov = centred / unit, cov / unit / unit
     values, vectors = np.linalg.eigh(cov)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2)
-    size = (centred**2).sum(axis=1)
     trace = np.trace(cov, axis1=1, axis2=2)
     out = np.zeros((n, n))
     step = max(1, _BLOCK // (n * p * p))
@@ -120,7 +120,7 @@ def squared_wasserstein(mean: Array, cov: Array) -> Array:
         j = np.arange(start, n)  # the rest follows by symmetry
         # tr (R_i S_j R_i)^1/2 is the sum of the singular values of R_i R_j
         fidelity = _nuclear(root[i][:, None], root[j][None])
-        apart = size[i][:, None] + size[j] - 2 * centred[i] @ centred[j].T
+        apart = cdist(centred[i], centred[j], "sqeuclidean")
         block = apart + trace[i][:, None] + trace[j] - 2 * fidelity
         out[start : i[-1] + 1, start:] = block
     out = np.triu(np.maximum(out, 0.0), 1) * unit * unit

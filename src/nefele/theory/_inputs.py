@@ -69,6 +69,8 @@ def norm_name(penalty: Penalty, d: int) -> str | None:
 def check_partition(problem: Problem, partition: Any) -> tuple[NDArray[Any], Index]:
     """Distinct labels of a partition and the number of each node's cluster, shape (n_nodes,)."""
     labels = np.asarray(partition)
+    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.tolist()):
+        labels = labels.astype(str)
     n = problem.graph.n_nodes
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(

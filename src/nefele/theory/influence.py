@@ -131,12 +131,16 @@ def edge_influence(problem: Problem, edges: Any = None) -> EdgeInfluence:
         node = graph.ids[problem.undetermined][:1].tolist()[0]
         raise ValueError(f"edge_influence needs a unique optimum; no data reach node {node!r}.")
     try:
-        solve = splu(coupled_matrix(problem)).solve
+        factor = splu(coupled_matrix(problem))
+        pivots = np.abs(factor.U.diagonal())
+        solve, loose = factor.solve, bool(pivots.min() <= _SINGULAR * pivots.max())
     except RuntimeError:
+        loose = True
+    if loose:
         raise ValueError(
             "edge_influence needs a unique optimum; the data do not fix all parameters. "
             "Add a ridge term: Squared(l2=1e-6)."
-        ) from None
+        )
     w = solve(-0.5 * problem.loss.grad(zero).ravel()).reshape(zero.shape)
     change = np.empty((len(chosen), *zero.shape))
     for k, e in enumerate(chosen):
@@ -157,6 +161,8 @@ def _edges(edges: Any, count: int) -> NDArray[np.int64]:
     if edges is None:
         return np.arange(count)
     chosen = np.atleast_1d(np.asarray(edges))
+    if not chosen.size:
+        return np.zeros(0, dtype=np.int64)
     whole = chosen.dtype.kind in "iu" and chosen.ndim == 1
     if not whole or (len(chosen) and not (chosen.min() >= 0 and chosen.max() < count)):
         raise ValueError(f"edges must hold edge positions 0..{count - 1}; got {edges!r}.")

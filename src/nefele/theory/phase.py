@@ -126,13 +126,14 @@ def _outcome(problem: Problem, label: NDArray[np.int64], true: Array) -> list[fl
     """Predicted, observed and MSE of one run."""
     bound = error_bound(problem, label)
     distance = problem.penalty.value(bound.optimum[:1] - bound.optimum[1:])[0]
-    predicted = bool(bound.proven.all() and bound.value.sum() < distance)
+    reached = not problem.undetermined.any()
+    predicted = bool(reached and bound.proven.all() and bound.value.sum() < distance)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # nodes that no data reach count as missed
         w = solve(problem, tol=1e-9).w
     spread = max(float(np.ptp(w[label == c], axis=0).max()) for c in (0, 1))
     unit = float(np.sqrt(((true[0] - true[-1]) ** 2).sum()))
-    observed = spread <= _SAME * unit < float(np.abs(w[0] - w[-1]).max())
+    observed = reached and spread <= _SAME * unit < float(np.abs(w[0] - w[-1]).max())
     return [predicted, observed, float(((w - true) ** 2).sum(axis=1).mean())]
 
 
