@@ -49,9 +49,11 @@ def reproduce(
         if name == "list":
             _show_list(json)
             return
-        inputs = _inputs(data, fetch)
+        inputs = _inputs(name, data, fetch)
         names, left_out = _chosen(name, inputs)
+        comments = _comments(names, inputs, quick)
         store = Store(out)
+        failures: dict[str, Exception] = {}
         found = run(
             names,
             inputs,
@@ -59,14 +61,41 @@ def reproduce(
             quick=quick,
             jobs=jobs or os.cpu_count() or 2,
             progress=progress_for(quiet or json),
+            failures=failures,
         )
+        left_out |= {each: f"{each} broke off: {error}" for each, error in failures.items()}
         page = _write(found, store, left_out, quick, whole=name == "all")
-    _show(found, left_out, page, as_json=json, quiet=quiet)
+    for text in comments:
+        typer.echo(f"Note: {text}", err=True)
+    _show(found, left_out, page, as_json=json, quiet=quiet, quick=quick)
+    _raise(failures)
     failed = [f"{one.experiment.name}: {row.what}" for one in found for row in one.failed]
     for text in failed:
         typer.echo(f"Warning: not reproduced, {text}", err=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _comments(names: list[str], inputs: Inputs, quick: bool) -> list[str]:
+    """Check the data of all experiments before any work; what there is to say about them."""
+    from nefele.experiments import load
+    from nefele.experiments.runner import check_data
+    from nefele.experiments.weather import other_file
+
+    chosen = [load(name) for name in names]
+    for one in chosen:
+        check_data(one, inputs, quick)
+    if inputs.weather is None or not any(one.needs == "weather" for one in chosen):
+        return []
+    text = other_file(inputs.weather)
+    return [text] if text else []
+
+
+def _raise(failures: dict[str, Exception]) -> None:
+    """The first error of experiments that broke off, once the others are written."""
+    with input_errors():
+        for error in failures.values():
+            raise error
 
 
 def _show_list(as_json: bool) -> None:
@@ -80,14 +109,17 @@ def _show_list(as_json: bool) -> None:
         typer.echo(f"{one.name:10} {one.source}: {one.title}")
 
 
-def _inputs(data: Path | None, fetch: bool) -> Inputs:
+def _inputs(name: str, data: Path | None, fetch: bool) -> Inputs:
     """The data that --data names, or those found in the usual places."""
-    from nefele.experiments import Inputs
+    from nefele._checks import check_name
+    from nefele.experiments import NAMES, Inputs, load
     from nefele.experiments.digits import find_mnist
     from nefele.experiments.weather import find_weather
 
+    check_name(name, [*NAMES, "all", "list"], "NAME")
+    wanted = name == "all" or load(name).needs == "weather"
     if data is None:
-        return Inputs(find_weather(), None, fetch)
+        return Inputs(find_weather() if wanted else None, None, fetch)
     if data.is_file():
         return Inputs(data, None, fetch)
     if not data.is_dir():
@@ -99,16 +131,17 @@ def _inputs(data: Path | None, fetch: bool) -> Inputs:
             f"{str(data)!r} must have FMIData.csv, or train-images-idx3-ubyte and "
             "train-labels-idx1-ubyte of MNIST (.gz or not); it has neither."
         )
-    return Inputs(weather or find_weather(), mnist, fetch)
+    if weather is None and wanted:
+        weather = find_weather()
+    return Inputs(weather, mnist, fetch)
 
 
 def _chosen(name: str, inputs: Inputs) -> tuple[list[str], dict[str, str]]:
     """The experiments to run; of all of them, those whose data are missing are left out."""
-    from nefele._checks import check_name
     from nefele.experiments import NAMES, load
     from nefele.experiments.runner import missing_data
 
-    if check_name(name, [*NAMES, "all", "list"], "NAME") != "all":
+    if name != "all":
         return [name], {}
     missing = {each: missing_data(load(each), inputs) for each in NAMES}
     return [n for n in NAMES if not missing[n]], {n: text for n, text in missing.items() if text}
@@ -125,9 +158,9 @@ def _write(
     pictures = {}
     for one in found:
         name = one.experiment.name
-        one.files.append(store.write(f"{name}.csv", as_csv(one.rows)))
+        one.files.append(store.write(f"{name}.csv", as_csv(one.rows, quick)))
         if has_matplotlib() and one.experiment.draw is not None:
-            pictures[name] = svg(one.experiment, one.cells)
+            pictures[name] = svg(one.experiment, one.cells, quick)
             one.files.append(store.write(f"{name}.svg", pictures[name]))
     if not whole:
         return None
@@ -141,6 +174,7 @@ def _show(
     *,
     as_json: bool,
     quiet: bool,
+    quick: bool,
 ) -> None:
     from nefele.experiments.figures import has_matplotlib
 
@@ -148,6 +182,7 @@ def _show(
         print_json(_as_dict(found, left_out, page))
         return
     from rich.console import Console
+    from rich.markup import escape
 
     from nefele.experiments.tables import as_table, verdicts
 
@@ -155,15 +190,20 @@ def _show(
     narrow = console.width < _WIDE
     for one in found:
         about = one.experiment
-        console.print(as_table(f"{about.name}: {about.title} ({about.source})", one.rows, narrow))
+        kind = ", quick run" if quick else ""
+        title = f"{about.name}{kind}: {about.title} ({about.source})"
+        console.print(as_table(title, one.rows, narrow))
         if narrow:
             for text in verdicts(one.rows):
-                console.print(f"- {text}")
+                console.print(f"- {escape(text)}")
         if not quiet:
             for note in about.notes:
-                console.print(note)
+                console.print(escape(note))
             typer.echo(f"Written: {', '.join(str(file) for file in one.files)}\n")
     if quiet:
+        if left_out:
+            first = next(iter(left_out.values()))
+            typer.echo(f"Left out: {', '.join(left_out)}. {first}", err=True)
         return
     for text in left_out.values():
         typer.echo(f"Left out: {text}")

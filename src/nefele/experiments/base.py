@@ -62,8 +62,9 @@ class Row:
     expected : (float, float), optional
         Range in which our own reference value lies.
     converged : bool
-        Whether every solve reached its tolerance; those that stop after a fixed number of
-        iterations, as printed, are not asked.
+        Whether every solve reached its tolerance, by its certified gap.
+    stops : bool
+        It stops after a fixed number of iterations, as printed: not to converge is no failure.
     because : str
         Why the printed number differs, or what there is to say if none is printed.
     same : float
@@ -91,21 +92,26 @@ class Row:
     gap: float | None = None
     expected: tuple[float, float] | None = None
     converged: bool = True
+    stops: bool = False
     because: str = ""
     same: float = SAME
     minor: bool = False
 
     @property
+    def _unsolved(self) -> bool:
+        return not (self.converged or self.stops)
+
+    @property
     def failed(self) -> bool:
         """Whether a solve did not converge or our own reference value is missed."""
-        if not self.converged:
+        if self._unsolved:
             return True
         return self.expected is not None and not self.expected[0] <= self.ours <= self.expected[1]
 
     @property
     def verdict(self) -> str:
         """Whether it is the printed number, and why not."""
-        if not self.converged:
+        if self._unsolved:
             return "not converged"
         if self.failed:
             return f"FAILS: our reference is {_span(self.expected)}"
@@ -116,10 +122,10 @@ class Row:
         return f"differs, because {self.because}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for CSV and JSON, which knows no infinity."""
+        """Plain data, for CSV and JSON, which know neither infinity nor NaN: None instead."""
         plain = {**asdict(self), "failed": self.failed, "verdict": self.verdict}
         plain["expected"] = None if self.expected is None else [_known(x) for x in self.expected]
-        return {**plain, "gap": None if self.gap is None else _known(self.gap)}
+        return {name: _known(value) for name, value in plain.items()}
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,7 @@ class Found:
     """A solve: its result, and what of it goes into a cell."""
 
     result: Result = field(repr=False)
+    tol: float = TOL
 
     @property
     def w(self) -> Array:
@@ -174,7 +181,7 @@ class Found:
         return {
             "objective": float(self.result.objective),
             "gap": float(self.result.gap),
-            "converged": bool(self.result.converged),
+            "converged": bool(self.result.converged or self.result.gap <= self.tol),
             **{name: float(value) for name, value in more.items()},
         }
 
@@ -189,7 +196,7 @@ def exact(problem: Problem, tol: float = TOL) -> Found:
     >>> exact(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)).facts()["converged"]
     True
     """
-    return _found(problem, tol=tol)
+    return Found(_solved(problem, tol=tol), tol)
 
 
 def as_printed(problem: Problem, rounds: int) -> Found:
@@ -203,17 +210,17 @@ def as_printed(problem: Problem, rounds: int) -> Found:
     >>> found.result.n_iter
     100
     """
-    return _found(problem, solver="algorithm1", tol=None, max_iter=rounds)
+    return Found(_solved(problem, solver="algorithm1", tol=None, max_iter=rounds))
 
 
-def _found(problem: Problem, **options: Any) -> Found:
+def _solved(problem: Problem, **options: Any) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the row says it
         warnings.simplefilter("ignore", DataWarning)
         result: Result = solve(problem, **options)
     if result.status is Status.INTERRUPTED:  # half a solve must not be stored
         raise KeyboardInterrupt
-    return Found(result)
+    return result
 
 
 def mse(w: Array, true: Array) -> float:
@@ -276,8 +283,8 @@ def over_seeds(what: str, quantity: str, facts: Sequence[Cell], key: str, **more
     )
 
 
-def _known(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _span(expected: tuple[float, float] | None) -> str:

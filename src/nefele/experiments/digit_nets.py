@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,15 +32,29 @@ def networks(own: Any, held: Any, graph: Graph, lam: float, seed: int) -> Cell:
     X, y = np.vstack([X for X, _ in own]), np.concatenate([y for _, y in own])
     ids = np.repeat(np.arange(len(own)), [len(y) for _, y in own])
     found: Cell = {}
-    for name, alpha in (
-        ("networks, alone", 0.0),
-        ("networks, Algorithm 1", lam),
-        (f"networks, Algorithm 1, lam {100 * lam:g}", 100 * lam),
-    ):
-        found[name] = _coupled(X, y % 2, ids, graph, alpha, seed, (own, held))
-    for name, hidden in (("one network for all", HIDDEN), ("one network, 1 hidden unit", 1)):
-        found[name] = _one(X, y, hidden, seed, (own, held))
+    with _one_thread():
+        for name, alpha in (
+            ("networks, alone", 0.0),
+            ("networks, Algorithm 1", lam),
+            (f"networks, Algorithm 1, lam {100 * lam:g}", 100 * lam),
+        ):
+            found[name] = _coupled(X, y % 2, ids, graph, alpha, seed, (own, held))
+        for name, hidden in (("one network for all", HIDDEN), ("one network, 1 hidden unit", 1)):
+            found[name] = _one(X, y, hidden, seed, (own, held))
     return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for torch, which keeps its own count: sums in the same order on every machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _module(n_features: int, n_outputs: int, hidden: int = HIDDEN) -> Any:

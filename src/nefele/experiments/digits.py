@@ -30,8 +30,19 @@ def find_mnist(folder: Path) -> Path | None:
     >>> find_mnist(Path("nowhere")) is None
     True
     """
-    there = all(_file(folder, name) is not None for name in (IMAGES, LABELS))
-    return folder if there else None
+    return folder if len(mnist_files(folder)) == 2 else None
+
+
+def mnist_files(folder: Path) -> list[Path]:
+    """Those of the two training files of MNIST that are in the folder.
+
+    Examples
+    --------
+    >>> mnist_files(Path("nowhere"))
+    []
+    """
+    files = [_file(folder, name) for name in (IMAGES, LABELS)]
+    return [file for file in files if file is not None]
 
 
 @lru_cache(maxsize=2)
@@ -70,20 +81,34 @@ def deal(
     >>> len(own), own[0][0].shape, sorted(set(held[39][1].tolist()))
     (40, (5, 64), [2, 3])
     """
+    check_enough(y, train + held)
     rng = np.random.default_rng(seed)
     own, rest = [], []
     for pair in PAIRS:
         order = rng.permutation(np.flatnonzero(np.isin(y, pair)))
         size = train + held
-        if len(order) < size * N_NODES // 2:
-            raise ValueError(
-                f"The digits {pair} must have {size * N_NODES // 2} images; got {len(order)}."
-            )
         for k in range(N_NODES // 2):
             mine = order[k * size : (k + 1) * size]
             own.append((X[mine[:train]], y[mine[:train]]))
             rest.append((X[mine[train:]], y[mine[train:]]))
     return own, rest
+
+
+def check_enough(y: NDArray[np.int64], size: int) -> None:
+    """A ValueError unless every node can have `size` images.
+
+    Examples
+    --------
+    >>> check_enough(np.arange(4), 1)
+    Traceback (most recent call last):
+    ValueError: The digits (0, 1) must have 20 images; got 2. Take all of MNIST.
+    """
+    for pair in PAIRS:
+        there, needed = int(np.isin(y, pair).sum()), size * N_NODES // 2
+        if there < needed:
+            raise ValueError(
+                f"The digits {pair} must have {needed} images; got {there}. Take all of MNIST."
+            )
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -39,8 +39,8 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def svg(experiment: Experiment, cells: list[Cell]) -> bytes:
-    """The experiment's figure as SVG.
+def svg(experiment: Experiment, cells: list[Cell], quick: bool = False) -> bytes:
+    """The experiment's figure as SVG, with "quick run" in a corner when it is one.
 
     Examples
     --------
@@ -57,6 +57,8 @@ def svg(experiment: Experiment, cells: list[Cell]) -> bytes:
     with style.context(["default", _STYLE]):
         figure = Figure(figsize=experiment.size, layout="constrained")
         experiment.draw(figure, cells)
+        if quick:  # a title takes room of its own, so that it covers nothing
+            figure.suptitle("quick run", x=0.995, ha="right", fontsize=7.0, color="#666666")
         out = io.BytesIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
@@ -99,6 +101,13 @@ def curves(
         )
     if log:
         ax.set_yscale("log")
+
+
+def log_ticks(ax: Any, values: Sequence[float]) -> None:
+    """A logarithmic horizontal axis with ticks at these values only."""
+    ax.set_xscale("log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.set_xticks([], minor=True)
 
 
 def _picked(cell: Cell, pick: Sequence[str]) -> float:

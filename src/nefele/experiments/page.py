@@ -61,7 +61,7 @@ def page(
     state = (
         f'<p class="fails">{failed} rows miss our reference values or did not converge.</p>'
         if failed
-        else "<p>Every solve converged, and every reference value was met.</p>"
+        else "<p>Every exact solve converged, and every reference value was met.</p>"
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

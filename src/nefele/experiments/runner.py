@@ -12,8 +12,9 @@ from typing import Any
 
 from nefele._checks import check_count, check_name
 from nefele.experiments.base import Cell, Experiment, Inputs, Row
+from nefele.experiments.digits import check_enough, load_digits
 from nefele.experiments.store import Store, cell_file, inputs_key, plain
-from nefele.experiments.weather import WHERE
+from nefele.experiments.weather import WHERE, load_weather
 
 NAMES = (
     "fig2",
@@ -30,6 +31,7 @@ NAMES = (
     "flavours",
 )
 Tick = Callable[[str, float], object]
+Done = tuple[str, float, Exception | None]  # name, largest gap, what broke it off
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def run(
     quick: bool = False,
     jobs: int = 2,
     progress: Callable[[int], Any] | None = None,
+    failures: dict[str, Exception] | None = None,
 ) -> list[Reproduced]:
     """Compute every setting that is not in the store, and make the rows of the tables.
 
@@ -108,6 +111,9 @@ def run(
         Processes.
     progress : callable, optional
         Called with the number of settings; a context manager that gives tick(name, gap).
+    failures : dict, optional
+        Takes the error of each experiment that breaks off, so that the others go on; without it
+        the error is raised. Data files are checked, and their errors raised, before any work.
 
     Returns
     -------
@@ -124,8 +130,7 @@ def run(
     jobs = check_count(jobs, "jobs", low=1)
     chosen = [load(name) for name in names]
     for experiment in chosen:
-        if text := missing_data(experiment, inputs):
-            raise ValueError(text)
+        check_data(experiment, inputs, quick)
     keys = {e.name: inputs_key(e.needs, inputs) for e in chosen}
     todo: list[tuple[str, Cell, str]] = []
     done: dict[str, list[tuple[Cell, str]]] = {}
@@ -135,19 +140,41 @@ def run(
             done.setdefault(experiment.name, []).append((setting, file))
             if store.kept(file) is None:
                 todo.append((experiment.name, setting, file))
+    broken: dict[str, Exception] = {} if failures is None else failures
     with (progress or _silent)(len(todo)) as tick:
-        for name, gap in _compute_all(todo, inputs, store, jobs):
+        for name, gap, error in _compute_all(todo, inputs, store, jobs):
+            if error is not None:
+                broken.setdefault(name, error)
+                if failures is None:
+                    raise error
             tick(name, gap)
     found = []
-    for experiment in chosen:
+    for experiment in (e for e in chosen if e.name not in broken):
         cells = [{**setting, **(store.kept(file) or {})} for setting, file in done[experiment.name]]
         found.append(Reproduced(experiment, cells, experiment.rows(cells)))
     return found
 
 
+def check_data(experiment: Experiment, inputs: Inputs, quick: bool = False) -> None:
+    """A ValueError when the data it needs are missing, damaged or too few.
+
+    Examples
+    --------
+    >>> check_data(load("table2"), Inputs())
+    """
+    if text := missing_data(experiment, inputs):
+        raise ValueError(text)
+    if experiment.needs == "weather" and inputs.weather is not None:
+        load_weather(inputs.weather)
+    if experiment.needs == "digits":
+        _, y, _ = load_digits(inputs)
+        for setting in experiment.cells(quick, inputs):
+            check_enough(y, setting["train"] + setting["held"])
+
+
 def _compute_all(
     todo: list[tuple[str, Cell, str]], inputs: Inputs, store: Store, jobs: int
-) -> Iterator[tuple[str, float]]:
+) -> Iterator[Done]:
     """Each setting as it is done; the workers store it themselves, so that none is lost."""
     if jobs == 1 or len(todo) < 2:
         for item in todo:
@@ -161,15 +188,18 @@ def _compute_all(
 
 def _compute(
     name: str, setting: Cell, file: str, inputs: Inputs, store: Store, alone: bool = True
-) -> tuple[str, float]:
+) -> Done:
     from threadpoolctl import threadpool_limits
 
     if not alone:  # Ctrl-C is for the main process, which ends the workers
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with threadpool_limits(limits=1):  # sums in the same order, whatever the number of jobs
-        values = plain(load(name).compute(setting, inputs))
-    store.keep(file, values)
-    return name, max(_gaps(values), default=0.0)
+    try:
+        with threadpool_limits(limits=1):  # sums in the same order, whatever the number of jobs
+            values = plain(load(name).compute(setting, inputs))
+        store.keep(file, values)
+    except Exception as error:  # of this experiment; the others go on
+        return name, 0.0, error
+    return name, max(_gaps(values), default=0.0), None
 
 
 def _gaps(values: Any) -> Iterable[float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nefele.experiments.base import Cell, Inputs
+from nefele.experiments.digits import mnist_files
 
 KEPT = "results"
 _MARK = "nefele-reproduce.txt"
@@ -49,28 +50,37 @@ class Store:
     def write(self, name: str, text: str | bytes) -> Path:
         """Write a file beside its place, then put it there."""
         target = self.path / name
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode() if isinstance(text, str) else text)
-            os.chmod(part, 0o644)
-            os.replace(part, target)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+            _replace(target, text.encode() if isinstance(text, str) else text)
+        except OSError as error:  # the file asked for, not the one beside it
+            raise OSError(error.errno, error.strerror, str(target)) from None
         return target
 
     def keep(self, name: str, values: Cell) -> None:
         """Keep what a setting gave."""
-        self.write(f"{KEPT}/{name}", json.dumps(values))
+        self.write(f"{KEPT}/{name}", json.dumps({"shape": _mark_of(values), "values": values}))
 
     def kept(self, name: str) -> Cell | None:
-        """What a setting gave before; None when there is nothing that can be read."""
+        """What a setting gave before; None when nothing is there, or keys or types are damaged."""
         try:
-            values = json.loads((self.path / KEPT / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            stored = json.loads((self.path / KEPT / name).read_text(encoding="utf-8"))
+            values: Cell = stored["values"]
+            whole = isinstance(values, dict) and stored["shape"] == _mark_of(values)
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        return values if isinstance(values, dict) else None
+        return values if whole else None
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(part, 0o644)
+        os.replace(part, target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 def cell_file(name: str, setting: Cell, inputs: str) -> str:
@@ -87,7 +97,7 @@ def cell_file(name: str, setting: Cell, inputs: str) -> str:
 
 
 def inputs_key(needs: str, inputs: Inputs) -> str:
-    """What stands for the data in the hash: the content of the file, or the kind of digits.
+    """What stands for the data in the hash: the content of the files, or the kind of digits.
 
     Examples
     --------
@@ -95,10 +105,35 @@ def inputs_key(needs: str, inputs: Inputs) -> str:
     ''
     """
     if needs == "weather" and inputs.weather is not None:
-        return hashlib.sha256(inputs.weather.read_bytes()).hexdigest()
+        return _content(inputs.weather)
+    if needs == "digits" and inputs.mnist is not None:
+        return " ".join(_content(file) for file in mnist_files(inputs.mnist))
     if needs == "digits":
-        return "mnist" if inputs.mnist or inputs.fetch else "digits"
+        return "openml.org, mnist_784" if inputs.fetch else "digits"
     return ""
+
+
+def _content(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def shape_of(value: Any) -> Any:
+    """Keys and types of plain data, without the values.
+
+    Examples
+    --------
+    >>> shape_of({"mse": 0.5, "w": [1, 2]})
+    {'mse': 'float', 'w': ['int', 'int']}
+    """
+    if isinstance(value, dict):
+        return {str(key): shape_of(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shape_of(item) for item in value]
+    return type(value).__name__
+
+
+def _mark_of(values: Cell) -> str:
+    return hashlib.sha256(json.dumps(shape_of(values), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def plain(value: Any) -> Any:

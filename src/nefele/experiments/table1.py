@@ -130,9 +130,7 @@ def _means(stated: list[Cell]) -> list[Row]:
     for name in (*REFERENCE, STOPPED, "IFCA", "FedAvg", "oracle", "pooled"):
         facts = [cell[name] for cell in stated]
         known = MEANS.get(name) if len(stated) == 5 else None
-        printed = PRINTED.get("Algorithm 1" if name in REFERENCE or name == STOPPED else name)
-        if name == STOPPED:
-            facts = [{**fact, "converged": True} for fact in facts]
+        printed = PRINTED.get(_printed(name))
         why = f"{OTHER}; and here it is not converged" if name == STOPPED else OTHER
         table.append(
             over_seeds(
@@ -140,6 +138,7 @@ def _means(stated: list[Cell]) -> list[Row]:
                 "MSE (40)",
                 facts,
                 "mse",
+                stops=name == STOPPED,
                 printed=printed,
                 where="Table I" if printed else "",
                 expected=near(*known) if known else None,
@@ -149,14 +148,26 @@ def _means(stated: list[Cell]) -> list[Row]:
     return table
 
 
+def _printed(name: str) -> str:
+    """The line of the printed table that a method stands for; empty when there is none."""
+    if name in REFERENCE or name == STOPPED:
+        return "Algorithm 1"
+    return name if name in PRINTED else ""
+
+
 def draw(figure: Any, done: list[Cell]) -> None:
     """Mean error of each method."""
     stated = [cell for cell in done if cell["setting"] == "stated"]
     names = [*REFERENCE, STOPPED, "IFCA", "FedAvg", "oracle"]
     ax = figure.subplots()
     values = [np.mean([cell[name]["mse"] for cell in stated]) for name in names]
-    ax.barh(names[::-1], values[::-1], color=COLOURS[0])
+    # Dots: the length of a bar means nothing on a logarithmic axis.
+    ax.plot(values[::-1], names[::-1], "o", color=COLOURS[0], label="nefele")
+    known = [(PRINTED[printed], name) for name in names[::-1] if (printed := _printed(name))]
+    ax.plot(*zip(*known, strict=True), "x", color=COLOURS[1], label="printed (another setting)")
+    ax.grid(axis="y", lw=0.3)
     ax.set(xscale="log", xlabel="MSE (40), mean over seeds", title="d = 100, 10 rows per node")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 EXPERIMENT = Experiment(

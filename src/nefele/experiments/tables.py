@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from nefele.experiments.base import Row
@@ -19,24 +20,26 @@ _COLUMNS = (
     "seeds",
     "gap",
     "converged",
+    "stops",
     "failed",
     "verdict",
+    "quick",
 )
 
 
-def as_csv(rows: Sequence[Row]) -> str:
-    """All rows, numbers in full.
+def as_csv(rows: Sequence[Row], quick: bool = False) -> str:
+    """All rows, numbers in full; the last column says whether it was a quick run.
 
     Examples
     --------
     >>> print(as_csv([Row("local", "error", 6.5)]).splitlines()[1])
-    local,error,,,6.5,,1,,True,False,
+    local,error,,,6.5,,1,,True,False,False,,False
     """
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow(row.as_dict())
+        writer.writerow({**row.as_dict(), "quick": quick})
     return out.getvalue()
 
 
@@ -48,8 +51,8 @@ def number(value: float | None) -> str:
     >>> number(5.4329), number(4.8528e-05), number(1258.0), number(None)
     ('5.433', '4.85e-05', '1258', '')
     """
-    if value is None or value != value:
-        return ""
+    if value is None or not isfinite(value):
+        return "" if value is None or value != value else str(value)
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.2e}" if abs(value) < 1e-2 or abs(value) >= 1e5 else f"{value:.4g}"
@@ -82,9 +85,10 @@ def as_table(title: str, rows: Sequence[Row], narrow: bool = False) -> Any:
     >>> as_table("Table III", [Row("local", "error", 6.5)]).row_count
     1
     """
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     table.add_column("setting")
     table.add_column("quantity")
     for name in ("printed", "nefele", "seeds", "gap"):
@@ -96,7 +100,8 @@ def as_table(title: str, rows: Sequence[Row], narrow: bool = False) -> Any:
             gap = "" if row.gap is None else f"{row.gap:.0e}"
             cells = [row.what, row.quantity, number(row.printed), with_deviation(row)]
             cells += [str(row.seeds), gap]
-            table.add_row(*cells, *([] if narrow else [row.verdict]))
+            cells += [] if narrow else [row.verdict]
+            table.add_row(*(escape(cell) for cell in cells))
     return table
 
 

@@ -17,6 +17,8 @@ from nefele.graph import Graph
 
 WHERE = "https://github.com/YuTian8328/FederatedLearning (FMIData.csv)"
 ETA, LAM = 5.0, 0.5  # threshold and strength of the paper
+STATIONS = 203  # in the file of the paper
+_DAYS = 5  # four rows: two on each side of a split, enough for a covariance
 COLUMNS = ("min_temp", "max_temp", "station")
 Rows = list[tuple[Array, Array]]
 
@@ -30,8 +32,16 @@ def find_weather() -> Path | None:
     >>> found is None or found.is_file()
     True
     """
-    places = [os.environ.get("NEFELE_FMI_DATA"), "FMIData.csv", "../shared/data/FMIData.csv"]
-    return next((Path(place) for place in places if place and Path(place).is_file()), None)
+    named = os.environ.get("NEFELE_FMI_DATA")
+    if named:
+        if not Path(named).is_file():
+            raise ValueError(
+                f"NEFELE_FMI_DATA must be the path of FMIData.csv; there is no file {named!r}. "
+                f"Correct or unset it. FMIData.csv is at {WHERE}."
+            )
+        return Path(named)
+    places = (Path("FMIData.csv"), Path("../shared/data/FMIData.csv"))
+    return next((place for place in places if place.is_file()), None)
 
 
 class Weather:
@@ -54,9 +64,9 @@ class Weather:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "t.csv")
-    ...     lines = ["min_temp,max_temp,station", "1,5,a", "2,6,a", "3,4,a"]
+    ...     lines = ["min_temp,max_temp,station", "1,5,a", "2,6,a", *3 * ["3,4,a"]]
     ...     _ = file.write_text(chr(10).join(lines))
-    ...     Weather(file).X[0].tolist()
+    ...     Weather(file).X[0][:2].tolist()
     [[5.0, 2.0, 1.0], [6.0, 3.0, 1.0]]
     """
 
@@ -123,6 +133,27 @@ def load_weather(path: Path) -> Weather:
     return Weather(path)
 
 
+def other_file(path: Path) -> str:
+    """What to say when the file is not that of the paper; empty when it has as many stations.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "t.csv")
+    ...     _ = file.write_text("min_temp,max_temp,station" + 5 * (chr(10) + "1,5,a"))
+    ...     other_file(file).split("; ")[1]
+    "the paper's has 203"
+    """
+    n = len(load_weather(path).stations)
+    if n == STATIONS:
+        return ""
+    return (
+        f"{str(path)!r} is not the file of the paper: {n} stations; the paper's has {STATIONS}; so "
+        "neither the printed numbers nor our reference values are to be expected."
+    )
+
+
 def validation_error(w: Array, test: Sequence[tuple[Array, Array]]) -> float:
     """Mean over stations of the mean squared error at held-out rows (NFL, Eq. (44)).
 
@@ -139,25 +170,49 @@ def _read(path: Path) -> dict[str, Array]:
     if not path.is_file():
         raise ValueError(f"No file {str(path)!r}. FMIData.csv is at {WHERE}.")
     rows: dict[str, list[tuple[float, float]]] = {}
-    with open(path, newline="", encoding="utf-8") as handle:
-        reader = csv.DictReader(handle)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            raise ValueError(
-                f"{path.name} must have the columns {', '.join(COLUMNS)}; {missing[0]!r} is "
-                f"missing. FMIData.csv is at {WHERE}."
-            )
-        for line, row in enumerate(reader, start=2):
-            if row["min_temp"] and row["max_temp"]:
-                try:
-                    pair = (float(row["min_temp"]), float(row["max_temp"]))
-                except ValueError:
-                    raise ValueError(
-                        f"{path.name}, line {line}: min_temp and max_temp must be numbers; got "
-                        f"{row['min_temp']!r}, {row['max_temp']!r}."
-                    ) from None
-                rows.setdefault(row["station"], []).append(pair)
+    try:
+        with open(path, newline="", encoding="utf-8") as handle:
+            reader = csv.DictReader(handle)
+            _check_columns(path, reader.fieldnames or ())
+            for row in reader:
+                if (pair := _pair(path, reader.line_num, row)) is not None:
+                    rows.setdefault(row["station"], []).append(pair)
+    except (UnicodeDecodeError, csv.Error):
+        raise _bad(path, "must be a CSV text file in UTF-8; it is not text") from None
+    if not rows:
+        raise _bad(path, "must have rows with temperatures; it has none below its header")
+    for name, days in rows.items():
+        if len(days) < _DAYS:
+            text = f"must have {_DAYS} days or more of each station; {name!r} has {len(days)}"
+            raise _bad(path, f"{text}, so perhaps the file is cut off")
     return {name: np.array(pairs) for name, pairs in rows.items()}
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    missing = [name for name in COLUMNS if name not in columns]
+    if missing:
+        names = ", ".join(COLUMNS)
+        raise _bad(path, f"must have the columns {names}; {missing[0]!r} is missing")
+
+
+def _pair(path: Path, line: int, row: dict[str, str]) -> tuple[float, float] | None:
+    """The two temperatures of a line; None where one was not measured."""
+    if any(row[name] is None for name in COLUMNS) or not row["station"]:
+        raise _bad(path, f"line {line} must have {', '.join(COLUMNS)}; it is cut off")
+    if not (row["min_temp"] and row["max_temp"]):
+        return None
+    try:
+        pair = (float(row["min_temp"]), float(row["max_temp"]))
+    except ValueError:
+        pair = (np.nan, np.nan)
+    if not np.isfinite(pair).all():
+        got = f"{row['min_temp']!r}, {row['max_temp']!r}"
+        raise _bad(path, f"line {line}: min_temp and max_temp must be numbers; got {got}")
+    return pair
+
+
+def _bad(path: Path, text: str) -> ValueError:
+    return ValueError(f"{str(path)!r}: {text}. FMIData.csv is at {WHERE}.")
 
 
 def wasserstein(samples: list[Array]) -> Array:
