@@ -24,10 +24,7 @@ from nefele.agnostic._site import Site, need_gradients
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Rows
 from nefele.estimators._nodes import (
-    column_of_array,
-    is_frame,
     mismatch_message,
-    split_nodes,
     unseen_message,
 )
 from nefele.graph import Graph
@@ -246,20 +243,11 @@ class FedRelaxBase(GTVBase):
     def _by_node(self, X: Any, node_ids: Any) -> Iterator[tuple[NDArray[np.int64], Any, Array]]:
         """Rows, model and features of each node that occurs in X."""
         check_is_fitted(self, "estimators_")
-        node = self.node
-        if isinstance(node, str) and node_ids is None and not is_frame(X):
-            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
-        X, ids = split_nodes(X, node, node_ids)
-        X = self._check_X(X, ids, reset=False)
-        if ids is None and len(self.nodes_) > 1:
-            raise ValueError(
-                f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
-                "node_ids=, or name the id column of X by node=."
-            )
+        X, ids = self._rows_to_predict(X, node_ids)
         place = np.zeros(len(X), np.int64) if ids is None else self.graph_.positions(ids)
         if (place < 0).any():
             why = "Add them to the graph: nodes without rows get a model from their neighbours."
-            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))  # type: ignore[index]
+            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
         groups = grouped(place, len(self.nodes_))
         for name, own in zip(self.nodes_.tolist(), groups, strict=True):
             if own.size:

@@ -29,10 +29,7 @@ from nefele.data import LocalData
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Rows
 from nefele.estimators._nodes import (
-    column_of_array,
-    is_frame,
     mismatch_message,
-    split_nodes,
     unseen_message,
 )
 from nefele.graph import Graph
@@ -197,17 +194,8 @@ class NetBase(GTVBase):
     def _placed(self, X: Any, node_ids: Any) -> tuple[Array, NDArray[np.int64]]:
         """The features, and the position of each row's node."""
         check_is_fitted(self, "parameters_")
-        node = self.node
-        if isinstance(node, str) and node_ids is None and not is_frame(X):
-            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
-        X, ids = split_nodes(X, node, node_ids)
-        X = self._check_X(X, ids, reset=False)
+        X, ids = self._rows_to_predict(X, node_ids)
         if ids is None:
-            if len(self.nodes_) > 1:
-                raise ValueError(
-                    f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
-                    "node_ids=, or name the id column of X by node=."
-                )
             return X, np.zeros(len(X), dtype=np.int64)
         place = self.graph_.positions(ids)
         if (place < 0).any():
