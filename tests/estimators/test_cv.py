@@ -1,5 +1,6 @@
 """The choice of alpha: held-out scores, baselines, clusters, the conventions of scikit-learn."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -105,6 +106,22 @@ def test_says_plainly_when_coupling_does_not_help():
     model.fit(X, y, node_ids=ids)
     assert not model.coupling_helps_ and model.gain_ <= 0
     assert "Coupling does not help here: own data only" in model.summary()
+
+
+@pytest.mark.parametrize(
+    ("gain", "error", "words"),
+    [
+        (0.5, 0.1, "Coupling helps: 0.5 ± 0.1 (standard error) over own data only"),
+        (0.15, 0.1, "Coupling probably helps: 0.15 ± 0.1"),
+        (0.05, 0.1, "may help, or it is chance: 0.05 ± 0.1"),
+        (0.05, np.nan, "one fold does not say how surely"),
+    ],
+)
+def test_a_gain_is_said_with_its_error(fitted, gain, error, words):
+    model = copy.copy(fitted)
+    model.gain_, model.gain_se_, model.coupling_helps_ = gain, error, True
+    model.baseline_scores_ = {"own": 0.5, "pooled": 0.4}
+    assert words in model.summary()
 
 
 def test_one_standard_error_takes_a_larger_alpha():

@@ -21,12 +21,9 @@ from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
-from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Rows
-from nefele.estimators._nodes import (
-    mismatch_message,
-    unseen_message,
-)
+from nefele.estimators._nodes import mismatch_message, unseen_message
+from nefele.estimators._rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
 from nefele.runtime.faults import Faults
@@ -36,13 +33,15 @@ _SEEDS = 2**31 - 1
 _LARGE = 20_000  # rows of a fit from which its own threads may pay off
 
 
-class FedRelaxBase(GTVBase):
+class FedRelaxBase(RowsBase):
     """Fit and choice of models; a subclass gives the target, the default model and `predict`."""
 
     estimator: Any
+    alpha: Any
     X_shared: Any
     n_shared: Any
     rounds: Any
+    tol: Any
     schedule: Any
     discrepancy: Any
     init: Any
@@ -50,17 +49,7 @@ class FedRelaxBase(GTVBase):
     n_jobs: Any
     faults: Any
 
-    # What the parent asks of linear models; not parameters here.
-    coords = None
-    fit_intercept = True
-    unseen = "raise"
-
     _discrepancies: tuple[str, ...]
-
-    @property
-    def save(self) -> Any:
-        """Local models are arbitrary objects, which the plain file format cannot hold."""
-        raise AttributeError(f"{type(self).__name__} has no save; use joblib.dump or pickle.")
 
     def _default(self) -> Any:
         raise NotImplementedError
@@ -208,7 +197,7 @@ class FedRelaxBase(GTVBase):
         self.X_shared_ = run.X_shared
         self.n_rounds_ = len(run.history)
         self.converged_ = converged
-        self.history_ = run.history  # type: ignore[assignment]
+        self.history_ = run.history
         self.ledger_ = run.post.ledger
         return self
 
@@ -226,14 +215,6 @@ class FedRelaxBase(GTVBase):
             raise ValueError(
                 f"faults must be a nefele.runtime.Faults or None; got {type_name(self.faults)}."
             )
-
-    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-        if reset and ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0:
-            raise ValueError(
-                "X must have a feature beside the node ids; got none. Add one, or use "
-                "GTVRegressor for one mean per node."
-            )
-        return super()._check_X(X, ids, reset=reset, y=y)
 
     def _discrepancy(self, rows: Rows) -> Discrepancy:
         return as_discrepancy(self.discrepancy, self._discrepancies, self._spread(rows))

@@ -26,12 +26,9 @@ from nefele.agnostic._torch_base import (
 from nefele.agnostic._torch_rounds import Rounds
 from nefele.agnostic._torch_stack import Source, Stack
 from nefele.data import LocalData
-from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Rows
-from nefele.estimators._nodes import (
-    mismatch_message,
-    unseen_message,
-)
+from nefele.estimators._nodes import mismatch_message, unseen_message
+from nefele.estimators._rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.penalties import as_penalty
 from nefele.result import DataWarning, Status
@@ -40,10 +37,13 @@ from nefele.runtime.messages import Ledger
 _SEEDS = 2**31 - 1
 
 
-class NetBase(GTVBase):
+class NetBase(RowsBase):
     """Fit and choice of networks; a subclass gives the target, the loss and `predict`."""
 
     module: Any
+    alpha: Any
+    penalty: Any
+    loss: Any
     gamma: Any
     optimizer: Any
     lr: Any
@@ -54,17 +54,11 @@ class NetBase(GTVBase):
     n_threads: Any
     random_state: Any
 
-    # What the parent asks of linear models; not parameters here.
-    coords = None
-    fit_intercept = True
-    unseen = "raise"
-
     _labels = False
 
     @property
-    def save(self) -> Any:
-        """Networks are arbitrary objects, which the plain file format cannot hold."""
-        raise AttributeError(f"{type(self).__name__} has no save; use joblib.dump or pickle.")
+    def _n_outputs(self) -> int:
+        return 1
 
     def _row_loss(self) -> RowLoss:
         raise NotImplementedError
@@ -158,14 +152,6 @@ class NetBase(GTVBase):
         for name in ("batch_size", "n_threads"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, low=1)
-
-    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-        if reset and ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0:
-            raise ValueError(
-                "X must have a feature beside the node ids; got none. Add one, or use "
-                "GTVRegressor for one mean per node."
-            )
-        return super()._check_X(X, ids, reset=reset, y=y)
 
     # -- prediction ---------------------------------------------------------------------------
 

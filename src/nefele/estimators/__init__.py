@@ -1,11 +1,12 @@
 """scikit-learn estimators: one personal model per node of a network."""
 
 from nefele.estimators.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
+from nefele.estimators.classifier import GTVClassifier
 from nefele.estimators.clustering import ClusterPath, ConvexClustering
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
-from nefele.estimators.gtv import GTVClassifier, GTVRegressor
 from nefele.estimators.intervals import Intervals, bootstrap_intervals
 from nefele.estimators.keeping import KeepNode, keep_node
+from nefele.estimators.regressor import GTVRegressor
 from nefele.estimators.saving import load
 from nefele.estimators.smoother import GraphSignalSmoother
 from nefele.estimators.splitters import ForwardWithinNode, WithinNodeKFold

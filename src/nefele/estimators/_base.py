@@ -7,43 +7,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from nefele._checks import Array, check_name, check_number
+from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe, distinct
 from nefele.estimators import _design, saving
 from nefele.estimators._coords import as_coordinates
 from nefele.estimators._design import Design, Rows
-from nefele.estimators._nodes import (
-    column_of_array,
-    is_frame,
-    mismatch_message,
-    split_nodes,
-    text_column,
-    unseen_message,
-)
+from nefele.estimators._nodes import mismatch_message, unseen_message
+from nefele.estimators._rows_base import RowsBase
 from nefele.estimators._solving import solve
-from nefele.estimators.builders import MomentsKNN, TrainingRows
 from nefele.graph import Graph
-from nefele.graphs import as_graph
-from nefele.losses import Loss
+from nefele.losses import Loss, Zero
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
 
 
-class GTVBase(BaseEstimator):
+class GTVBase(RowsBase):
     """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
 
-    graph: Any
-    node: Any
     alpha: Any
     penalty: Any
     loss: Any
@@ -52,31 +34,16 @@ class GTVBase(BaseEstimator):
     couple_intercept: Any
     weighting: Any
     standardize: Any
-    coords: Any
     unseen: Any
     solver: Any
     tol: Any
     max_iter: Any
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.string = self.node is not None
-        return tags
-
     # -- for the subclasses -------------------------------------------------------------------
-
-    def _check_target(self, y: Any, X: Array) -> Array:
-        """The numeric target of the core's loss, shape (n_rows,)."""
-        raise NotImplementedError
 
     def _core_loss(self) -> Loss:
         """The core's loss object."""
         raise NotImplementedError
-
-    def _targets(self, y: Array) -> Array:
-        """The target as columns for a graph builder, shape (n_rows, k)."""
-        return y[:, None]
 
     @property
     def _n_outputs(self) -> int:
@@ -137,77 +104,6 @@ class GTVBase(BaseEstimator):
         same = self._flow.shape == (design.problem.graph.n_edges, w0.shape[1])
         return self._solve(rows, design, w0, self._flow if same else None)
 
-    def _take_rows(self, X: Any, y: Any, sample_weight: Any, node_ids: Any, *, reset: bool) -> Rows:
-        """Validate what came; rows of weight zero are left out."""
-        self._check_parameters()
-        if reset:
-            names = list(X.columns) if is_frame(X) else []
-            self._node_at = names.index(self.node) if self.node in names else None
-        X, ids = split_nodes(X, self.node, node_ids)
-        X = self._check_X(X, ids, reset=reset, y=y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        ids = np.zeros(len(X), dtype=np.int64) if ids is None else ids
-        if ids is not None and self.graph is not None and self.node is None and node_ids is None:
-            raise ValueError(
-                "A graph needs the node of each row; got neither node nor node_ids. Name the id "
-                "column of X by node=, or pass the ids by node_ids=."
-            )
-        on = weight > 0
-        if not on.all():  # as if these rows were not there, also for what classes there are
-            check_consistent_length(X, y)
-            y = _safe_indexing(y, np.flatnonzero(on))
-        return Rows(X[on], self._check_target(y, X[on]), ids[on], weight[on])
-
-    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-        if y is None:
-            validate_data(self, X, y, reset=reset)  # raises: a target is required
-        bare = ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0
-        if bare and not self.fit_intercept and reset:
-            raise ValueError(
-                "X must have a feature beside the node ids when there is no intercept; got none. "
-                "Add a feature, or use fit_intercept=True for one mean per node."
-            )
-        try:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse=True,
-                dtype=np.float64,
-                ensure_all_finite=False,
-                ensure_min_features=0 if bare else 1,
-            )
-        except (ValueError, TypeError):
-            text = None if sparse.issparse(X) else text_column(X)
-            if text is None:
-                raise
-            self._refuse_text(*text, ids)
-        X = np.asarray(X.toarray() if sparse.issparse(X) else X)
-        finite = np.isfinite(X)
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            name = (self._names() or range(X.shape[1]))[column]
-            node = "" if ids is None else f" of node {ids[row : row + 1].tolist()[0]!r}"
-            raise ValueError(
-                f"X must not contain NaN or inf; got {X[row, column]} in column {name!r}, row "
-                f"{row}{node}, and in {int((~finite.all(axis=1)).sum())} row(s) in all. Drop them, "
-                "or impute: make_pipeline(keep_node(SimpleImputer(), node), model)."
-            )
-        return X
-
-    def _refuse_text(self, column: Any, value: str, ids: Any) -> None:
-        advice = "Encode it as numbers, or drop it."
-        if ids is None:
-            advice = f"If it holds the node ids, pass node={_quoted(column)}; otherwise encode it."
-        raise ValueError(
-            f"The features of X must be numbers; got {value!r} in column {_quoted(column)}. "
-            f"{advice}"
-        )
-
-    def _names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
-
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
         check_name(self.weighting, ("nodes", "rows"), "weighting")
@@ -218,36 +114,12 @@ class GTVBase(BaseEstimator):
                 'per node. Use unseen="pooled" without coordinates.'
             )
 
-    def _make_graph(self, rows: Rows) -> Graph:
-        if isinstance(self.graph, Graph):
-            return self.graph
-        if self.graph is None:
-            if self.node is None and not rows.node_ids.any():
-                return _design.graph_nodes(rows.node_ids)
-            builder: Any = MomentsKNN()
-        elif hasattr(self.graph, "fit_graph"):
-            if isinstance(self.graph, type):
-                raise ValueError(f"graph must be an object; use {self.graph.__name__}().")
-            builder = clone(self.graph)
-        else:
-            return as_graph(self.graph)
-        found = builder.fit_graph(
-            TrainingRows(
-                rows.X,
-                self._targets(rows.y),
-                rows.node_ids,
-                rows.sample_weight,
-                self._names(),
-                self.coords,
-                self.node,
-            )
-        )
-        if not isinstance(found, Graph):
+    def _check_bare(self) -> None:
+        if not self.fit_intercept:
             raise ValueError(
-                f"fit_graph of {type(builder).__name__} must return a nefele.Graph; got "
-                f"{type(found).__name__}. Use nefele.as_graph in it."
+                "X must have a feature beside the node ids when there is no intercept; got none. "
+                "Add a feature, or use fit_intercept=True for one mean per node."
             )
-        return found
 
     def _make_design(self, rows: Rows, graph: Graph) -> Design:
         """The problem of these rows over this graph, and the way back to the units of X."""
@@ -349,21 +221,6 @@ class GTVBase(BaseEstimator):
         product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
         return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
 
-    def _rows_to_predict(self, X: Any, node_ids: Any) -> tuple[Array, Any]:
-        """Validated features, and the node of each row; None when there is one node only."""
-        node = self.node
-        if isinstance(node, str) and node_ids is None and not is_frame(X):
-            # Tools such as permutation_importance turn a table into an array: same columns.
-            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
-        X, ids = split_nodes(X, node, node_ids)
-        X = self._check_X(X, ids, reset=False)
-        if ids is None and len(self.nodes_) > 1:
-            raise ValueError(
-                f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
-                "node_ids=, or name the id column of X by node=."
-            )
-        return X, ids
-
     def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
         """Models for rows of unknown nodes, by the rule `unseen`."""
         lost = place < 0
@@ -385,5 +242,14 @@ class GTVBase(BaseEstimator):
         raise ValueError(unseen_message(self.nodes_, ids[lost], why))
 
 
-def _quoted(column: Any) -> str:
-    return f'"{column}"' if isinstance(column, str) else repr(column)
+def as_loss(loss: Any, names: dict[str, type[Loss]]) -> Loss:
+    """The loss object that a name or an object stands for."""
+    if isinstance(loss, str):
+        return names[check_name(loss, names, "loss")]()
+    if isinstance(loss, type):
+        raise ValueError(f"loss must be an object; got a class. Use {loss.__name__}().")
+    if not isinstance(loss, Loss) or isinstance(loss, Zero):
+        raise ValueError(
+            f"loss must be one of {', '.join(names)} or a Loss object; got {type_name(loss)}."
+        )
+    return loss

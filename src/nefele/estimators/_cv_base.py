@@ -16,20 +16,18 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from nefele._checks import Array, as_float_array, check_count
-from nefele.critical import lam_max
+from nefele._checks import Array, check_count
+from nefele.estimators._alphas import candidates
 from nefele.estimators._base import GTVBase
+from nefele.estimators._cv_words import summary
 from nefele.estimators._design import Design, Rows
 from nefele.estimators._folds import Fold, Index, Scorer, follow, run_fold
 from nefele.estimators._nodes import split_nodes
 from nefele.estimators.clearest import clearest
 from nefele.estimators.splitters import WithinNodeKFold
-from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Result, equal_groups
 
-_DEPTH = 1e-4  # least alpha relative to the one where all is one model
 _SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
-_ROUNDING = 1e-10  # alpha, relative to the pull of the data, that is zero but for rounding
 _NOTHING = 1e-15  # squared error, relative to the target's square, that is rounding
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
 _COPIED = (
@@ -180,24 +178,7 @@ class GTVBaseCV(BaseEstimator):
 
     def _grid(self, design: Design) -> Array:
         """Candidates for alpha, descending."""
-        if self.alphas is not None:
-            alphas = as_float_array(self.alphas, "alphas", 1)
-            if not len(alphas) or not (np.isfinite(alphas) & (alphas >= 0)).all():
-                raise ValueError(
-                    f"alphas must be finite and >= 0, at least one; got {alphas.tolist()}."
-                )
-            return np.unique(alphas)[::-1]
-        count = check_count(self.n_alphas, "n_alphas", low=1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            top = _top(design)
-        if not design.coupled.any() or not design.problem.graph.n_edges:
-            return np.zeros(1)  # nothing to couple: one candidate, under which nothing is coupled
-        least = _ROUNDING * _strength(design)
-        if not top > least:  # the nodes agree: any alpha gives the pooled model
-            top = least / _ROUNDING
-        return np.geomspace(top, _DEPTH * top, count)
+        return candidates(design, self.alphas, self.n_alphas)
 
     def _record(self, folds: list[Fold], tried: list[Fold]) -> None:
         left_out = sum(fold.n_left_out for fold in tried)
@@ -235,18 +216,7 @@ class GTVBaseCV(BaseEstimator):
             "std_test_score": scores.std(axis=0),
             "rank_test_score": (mean[None, :] > mean[:, None]).sum(axis=1) + 1,
         }
-        own = np.array([fold.own for fold in folds])
-        pooled = np.array([fold.pooled for fold in folds])
-        self.baseline_scores_ = {"own": float(own.mean()), "pooled": float(pooled.mean())}
-        self._n_judged = sum(fold.n_judged for fold in folds)
-        self._n_own = sum(fold.n_own for fold in folds)
-        if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
-            self.baseline_scores_["own"] = float("nan")
-        rival = own if self._n_own and own.mean() >= pooled.mean() else pooled
-        gain = scores[:, chosen] - rival
-        self.gain_ = float(gain.mean())
-        self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
-        self.coupling_helps_ = self.gain_ > self._rounding
+        self._compare(folds, scores[:, chosen])
         self.n_left_out_ = left_out
         missed = sum(fold.n_missed for fold in folds)
         if missed:
@@ -257,6 +227,21 @@ class GTVBaseCV(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _compare(self, folds: list[Fold], scores: Array) -> None:
+        """Both baselines, and what the chosen alpha, of these scores per fold, gains over them."""
+        own = np.array([fold.own for fold in folds])
+        pooled = np.array([fold.pooled for fold in folds])
+        self.baseline_scores_ = {"own": float(own.mean()), "pooled": float(pooled.mean())}
+        self._n_judged = sum(fold.n_judged for fold in folds)
+        self._n_own = sum(fold.n_own for fold in folds)
+        if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
+            self.baseline_scores_["own"] = float("nan")
+        rival = own if self._n_own and own.mean() >= pooled.mean() else pooled
+        gain = scores - rival
+        self.gain_ = float(gain.mean())
+        self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
+        self.coupling_helps_ = self.gain_ > self._rounding
 
     def _mark_clusters(self, model: Any, design: Design, points: list[Result]) -> None:
         """Clusters along the path of all rows, and the alpha where they are clearest."""
@@ -296,46 +281,7 @@ class GTVBaseCV(BaseEstimator):
         str
         """
         check_is_fitted(self)
-        results, k = self.cv_results_, self.best_index_
-        rule = " (one standard error from the best)" if self.one_se else ""
-        lines = [
-            f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
-            f"held-out rows, {results['n_clusters'][k]} clusters",
-            f"own data only: {self._own_words()}; "
-            f"one pooled model: {self.baseline_scores_['pooled']:.4g}",
-            self._verdict(),
-        ]
-        if self.clearest_clusters_ is None:
-            lines.append("No clear clusters: no partition lasts along the path.")
-        else:
-            count = int(self.clearest_clusters_.max()) + 1
-            lines.append(f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}")
-        if self.n_left_out_:
-            lines.append(
-                f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "
-                "not know their node."
-            )
-        return "\n".join(lines)
-
-    def _own_words(self) -> str:
-        if not self._n_own:
-            return "not possible, the nodes of held-out rows have no training rows"
-        bare = self._n_judged - self._n_own
-        rest = f" ({bare} of {self._n_judged} held-out rows, of nodes without training rows, by "
-        words = f"{self.baseline_scores_['own']:.4g}"
-        return f"{words}{rest}the pooled model)" if bare else words
-
-    def _verdict(self) -> str:
-        scores = self.baseline_scores_
-        rival = "own data only" if scores["own"] >= scores["pooled"] else "one pooled model"
-        if not self.coupling_helps_:
-            return f"Coupling does not help here: {rival} does as well or better."
-        if self.gain_ <= self.gain_se_:
-            return (
-                f"Coupling helps by {self.gain_:.3g} over {rival}, which is within one standard "
-                f"error ({self.gain_se_:.3g})."
-            )
-        return f"Coupling helps: {self.gain_:.3g} over {rival}."
+        return summary(self)
 
 
 def cluster_table(model: Any, design: Design, points: list[Result]) -> NDArray[np.int64]:
@@ -353,26 +299,6 @@ def cluster_table(model: Any, design: Design, points: list[Result]) -> NDArray[n
         tol = _SAME * unit / wide if unit * wide > 0 else _SAME
         found.append(equal_groups(design.problem.graph, part, tol))
     return np.stack(found)
-
-
-def _top(design: Design) -> float:
-    """From which alpha on there is one model per component; about that for partial coupling."""
-    if not design.coupled.any():
-        return 0.0
-    top = lam_max(design.problem)
-    if np.isfinite(top):
-        return top
-    problem = design.problem
-    base = getattr(problem.penalty, "penalty", problem.penalty)
-    return lam_max(Problem(problem.graph, problem.data, loss=problem.loss, penalty=base, lam=1.0))
-
-
-def _strength(design: Design) -> float:
-    """Pull of the data on an edge when all parameters are zero, 1 when there is none."""
-    problem = design.problem
-    pull = design.coupled_part(problem.loss.grad(np.zeros((problem.graph.n_nodes, problem.d))))
-    size = float(np.linalg.norm(pull, axis=1).max(initial=0.0) / problem.graph.weight.mean())
-    return size if np.isfinite(size) and size > 0 else 1.0
 
 
 def _coupled(design: Design, w: Array) -> Array:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import Array
 from nefele.estimators._cv_base import GTVBaseCV
 from nefele.estimators._folds import Scorer
-from nefele.estimators.gtv import GTVClassifier, GTVRegressor
+from nefele.estimators.classifier import GTVClassifier
+from nefele.estimators.regressor import GTVRegressor
 
 
 class GTVRegressorCV(RegressorMixin, GTVBaseCV):

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import (
-    Array,
-    as_float_array,
-    check_finite,
-    check_name,
-    numpy_without_na,
-    type_name,
-)
-from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
-
-Index = NDArray[np.int64]
+from nefele._checks import Array, as_float_array, check_finite
+from nefele._ids import IdIndex, as_ids, unknown_ids_message
+from nefele.data._building import Index, columns_of, packed, packed_list, packed_long
 
 
 class LocalData:
@@ -206,9 +198,8 @@ class LocalData:
         if self.node_weight is not None:
             weight = np.ones(len(ids))
             weight[where] = self.node_weight
-        return LocalData._packed(
-            self.X, self.y, owner, ids, self.sample_weight, self.feature_names, weight
-        )
+        rows = packed(self.X, self.y, owner, ids, self.sample_weight)
+        return LocalData(**rows._asdict(), feature_names=self.feature_names, node_weight=weight)
 
     def subset(self, nodes: Index) -> LocalData:
         """The data of some nodes, given by position."""
@@ -224,33 +215,6 @@ class LocalData:
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             feature_names=self.feature_names,
             node_weight=None if self.node_weight is None else self.node_weight[nodes],
-        )
-
-    @classmethod
-    def _packed(
-        cls,
-        X: Array,
-        y: Array,
-        owner: Index,
-        ids: NDArray[Any],
-        sample_weight: Array | None,
-        feature_names: Sequence[str] | None,
-        node_weight: Array | None = None,
-    ) -> LocalData:
-        """Sort rows by owner (stable) and build the offsets."""
-        ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(ids)))])
-        if not np.all(owner[1:] >= owner[:-1]):
-            order = np.argsort(owner, kind="stable")
-            X, y = X[order], y[order]
-            sample_weight = None if sample_weight is None else sample_weight[order]
-        return cls(
-            X,
-            y,
-            ptr,
-            ids,
-            sample_weight=sample_weight,
-            feature_names=feature_names,
-            node_weight=node_weight,
         )
 
     @classmethod
@@ -284,23 +248,8 @@ class LocalData:
         >>> data.ids.tolist(), data.X.ravel().tolist()
         (['a', 'b'], [2.0, 1.0, 3.0])
         """
-        X, y = as_float_array(X, "X", 2), as_float_array(y, "y", 1)
-        keys = as_ids(node_ids)
-        for name, size in (("y", len(y)), ("node_ids", len(keys))):
-            if size != len(X):
-                raise ValueError(f"{name} must have one entry per row of X ({len(X)}); got {size}.")
-        if sample_weight is not None:
-            sample_weight = as_float_array(sample_weight, "sample_weight", 1)
-            if len(sample_weight) != len(X):
-                raise ValueError(
-                    f"sample_weight must have one entry per row ({len(X)}); "
-                    f"got {len(sample_weight)}."
-                )
-        ids = distinct(keys) if nodes is None else as_ids(nodes)
-        owner = IdIndex(ids).positions(keys)
-        if (owner < 0).any():
-            raise ValueError(unknown_ids_message(ids, distinct(keys[owner < 0]), "the rows"))
-        return cls._packed(X, y, owner, ids, sample_weight, feature_names)
+        rows = packed_long(X, y, node_ids, nodes, sample_weight)
+        return cls(**rows._asdict(), feature_names=feature_names)
 
     @classmethod
     def from_list(
@@ -317,36 +266,7 @@ class LocalData:
         >>> LocalData.from_list([([[1.0, 0.0]], [2.0]), None], nodes=["a", "b"]).counts.tolist()
         [1, 0]
         """
-        ids = np.arange(len(datasets)) if nodes is None else as_ids(nodes)
-        if len(ids) != len(datasets):
-            raise ValueError(f"nodes must have {len(datasets)} ids; got {len(ids)}.")
-        parts: list[tuple[Array, Array]] = []
-        counts = np.zeros(len(datasets), dtype=np.int64)
-        d = None
-        for i, item in enumerate(datasets):
-            if item is None or (len(item[1]) == 0 and _length(item[0]) == 0):
-                continue
-            name = f"node {ids[i : i + 1].tolist()[0]!r}"
-            Xi, yi = (
-                as_float_array(item[0], f"X of {name}", 2),
-                as_float_array(item[1], f"y of {name}", 1),
-            )
-            if len(Xi) != len(yi):
-                raise ValueError(f"X and y of {name} must be equally long: {len(Xi)}, {len(yi)}.")
-            if d is not None and Xi.shape[1] != d:
-                raise ValueError(f"All nodes must have {d} features; {name} has {Xi.shape[1]}.")
-            d = Xi.shape[1]
-            counts[i] = len(yi)
-            parts.append((Xi, yi))
-        if d is None:
-            raise ValueError("At least one node must have data; got none.")
-        return cls(
-            np.concatenate([p[0] for p in parts]),
-            np.concatenate([p[1] for p in parts]),
-            np.concatenate([[0], np.cumsum(counts)]),
-            ids,
-            feature_names=feature_names,
-        )
+        return cls(**packed_list(datasets, nodes)._asdict(), feature_names=feature_names)
 
     @classmethod
     def from_frame(
@@ -380,40 +300,8 @@ class LocalData:
         >>> LocalData.from_frame(df, node="shop", target="sold").ids.tolist()
         ['007', '008']
         """
-        if not hasattr(df, "to_numpy") or not hasattr(df, "columns"):
-            advice = "Use .collect() first." if hasattr(df, "collect") else "Convert it first."
-            raise ValueError(
-                f"df must be a pandas or polars DataFrame; got {type_name(df)}. {advice}"
-            )
-        columns = {str(c): df[c] for c in df.columns}
-        if len(columns) != len(df.columns):
-            raise ValueError(
-                f"Column names must be distinct; got {', '.join(map(str, df.columns))}."
-            )
-        node, target = str(node), str(target)
-        roles = [node, target] + ([] if sample_weight is None else [str(sample_weight)])
-        if features is None:
-            chosen = [c for c in columns if c not in roles]
-        else:
-            chosen = [features] if isinstance(features, str) else [str(c) for c in features]
-        for name in [*roles, *chosen]:
-            check_name(name, columns, "column")
-        X = np.empty((len(df), len(chosen)))
-        for j, name in enumerate(chosen):
-            X[:, j] = _numeric_column(columns[name], name, " or leave it out by features=[...]")
-        weights = None if sample_weight is None else columns[str(sample_weight)]
-        return cls.from_long(
-            X,
-            _numeric_column(columns[target], target),
-            columns[node].to_numpy(),
-            nodes,
-            sample_weight=None if weights is None else _numeric_column(weights, str(sample_weight)),
-            feature_names=chosen,
-        )
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        columns = columns_of(df, node, target, features, sample_weight)
+        return cls.from_long(**columns._asdict(), nodes=nodes)
 
 
 def _as_offsets(ptr: Any) -> Index:
@@ -425,14 +313,3 @@ def _as_offsets(ptr: Any) -> Index:
     if len(array) < 2:
         raise ValueError("The data must have at least one node; got none.")
     return array.astype(np.int64)
-
-
-def _numeric_column(column: Any, name: str, otherwise: str = "") -> Array:
-    values = numpy_without_na(column)
-    advice = f"Encode it as numbers{otherwise}."
-    if values.dtype.kind in "Mmc":
-        raise ValueError(f'Column "{name}" must be real numbers; got {column.dtype}. {advice}')
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f'Column "{name}" must be numeric; got {column.dtype}. {advice}') from None

@@ -1,0 +1,145 @@
+"""Rows as people have them, brought into the packed form of `LocalData` (NFL, Eq. (4))."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, as_float_array, check_name, numpy_without_na, type_name
+from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
+
+Index = NDArray[np.int64]
+
+
+class Packed(NamedTuple):
+    """Rows node by node: the arguments of `LocalData`, which checks them."""
+
+    X: Array
+    y: Array
+    ptr: Index
+    nodes: NDArray[Any]
+    sample_weight: Array | None
+
+
+class Columns(NamedTuple):
+    """Columns of a table by their role, rows in the order of the table."""
+
+    X: Array
+    y: Array
+    node_ids: Any
+    sample_weight: Array | None
+    feature_names: list[str]
+
+
+def packed(
+    X: Array, y: Array, owner: Index, ids: NDArray[Any], sample_weight: Array | None
+) -> Packed:
+    """Sort rows by owner (stable) and build the offsets."""
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(ids)))])
+    if not np.all(owner[1:] >= owner[:-1]):
+        order = np.argsort(owner, kind="stable")
+        X, y = X[order], y[order]
+        sample_weight = None if sample_weight is None else sample_weight[order]
+    return Packed(X, y, ptr, ids, sample_weight)
+
+
+def packed_long(X: Any, y: Any, node_ids: Any, nodes: Any, sample_weight: Any) -> Packed:
+    """Pack one long table, given the node id of each row."""
+    X, y = as_float_array(X, "X", 2), as_float_array(y, "y", 1)
+    keys = as_ids(node_ids)
+    for name, size in (("y", len(y)), ("node_ids", len(keys))):
+        if size != len(X):
+            raise ValueError(f"{name} must have one entry per row of X ({len(X)}); got {size}.")
+    if sample_weight is not None:
+        sample_weight = as_float_array(sample_weight, "sample_weight", 1)
+        if len(sample_weight) != len(X):
+            raise ValueError(
+                f"sample_weight must have one entry per row ({len(X)}); got {len(sample_weight)}."
+            )
+    ids = distinct(keys) if nodes is None else as_ids(nodes)
+    owner = IdIndex(ids).positions(keys)
+    if (owner < 0).any():
+        raise ValueError(unknown_ids_message(ids, distinct(keys[owner < 0]), "the rows"))
+    return packed(X, y, owner, ids, sample_weight)
+
+
+def packed_list(datasets: Sequence[tuple[Any, Any] | None], nodes: Any) -> Packed:
+    """Pack a list of (X_i, y_i), one per node; None or empty means no data."""
+    ids = np.arange(len(datasets)) if nodes is None else as_ids(nodes)
+    if len(ids) != len(datasets):
+        raise ValueError(f"nodes must have {len(datasets)} ids; got {len(ids)}.")
+    parts: list[tuple[Array, Array]] = []
+    counts = np.zeros(len(datasets), dtype=np.int64)
+    d = None
+    for i, item in enumerate(datasets):
+        if item is None or (len(item[1]) == 0 and _length(item[0]) == 0):
+            continue
+        name = f"node {ids[i : i + 1].tolist()[0]!r}"
+        Xi, yi = (
+            as_float_array(item[0], f"X of {name}", 2),
+            as_float_array(item[1], f"y of {name}", 1),
+        )
+        if len(Xi) != len(yi):
+            raise ValueError(f"X and y of {name} must be equally long: {len(Xi)}, {len(yi)}.")
+        if d is not None and Xi.shape[1] != d:
+            raise ValueError(f"All nodes must have {d} features; {name} has {Xi.shape[1]}.")
+        d = Xi.shape[1]
+        counts[i] = len(yi)
+        parts.append((Xi, yi))
+    if d is None:
+        raise ValueError("At least one node must have data; got none.")
+    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Packed(X, y, np.concatenate([[0], np.cumsum(counts)]), ids, None)
+
+
+def columns_of(
+    df: Any,
+    node: str,
+    target: str,
+    features: Sequence[str] | None,
+    sample_weight: str | None,
+) -> Columns:
+    """Take the columns out of a pandas or polars table."""
+    if not hasattr(df, "to_numpy") or not hasattr(df, "columns"):
+        advice = "Use .collect() first." if hasattr(df, "collect") else "Convert it first."
+        raise ValueError(f"df must be a pandas or polars DataFrame; got {type_name(df)}. {advice}")
+    columns = {str(c): df[c] for c in df.columns}
+    if len(columns) != len(df.columns):
+        raise ValueError(f"Column names must be distinct; got {', '.join(map(str, df.columns))}.")
+    node, target = str(node), str(target)
+    roles = [node, target] + ([] if sample_weight is None else [str(sample_weight)])
+    if features is None:
+        chosen = [c for c in columns if c not in roles]
+    else:
+        chosen = [features] if isinstance(features, str) else [str(c) for c in features]
+    for name in [*roles, *chosen]:
+        check_name(name, columns, "column")
+    X = np.empty((len(df), len(chosen)))
+    for j, name in enumerate(chosen):
+        X[:, j] = _numeric_column(columns[name], name, " or leave it out by features=[...]")
+    weights = None if sample_weight is None else columns[str(sample_weight)]
+    return Columns(
+        X,
+        _numeric_column(columns[target], target),
+        columns[node].to_numpy(),
+        None if weights is None else _numeric_column(weights, str(sample_weight)),
+        chosen,
+    )
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _numeric_column(column: Any, name: str, otherwise: str = "") -> Array:
+    values = numpy_without_na(column)
+    advice = f"Encode it as numbers{otherwise}."
+    if values.dtype.kind in "Mmc":
+        raise ValueError(f'Column "{name}" must be real numbers; got {column.dtype}. {advice}')
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f'Column "{name}" must be numeric; got {column.dtype}. {advice}') from None

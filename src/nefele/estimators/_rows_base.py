@@ -1,0 +1,181 @@
+"""What all estimators with one model per node share: their rows, node ids and graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+
+from nefele._checks import Array
+from nefele.estimators import _design
+from nefele.estimators._design import Rows
+from nefele.estimators._nodes import column_of_array, is_frame, split_nodes, text_column
+from nefele.estimators.builders import MomentsKNN, TrainingRows
+from nefele.graph import Graph
+from nefele.graphs import as_graph
+
+
+class RowsBase(BaseEstimator):
+    """Takes rows and their node ids; a subclass gives the target, its parameters and the fit."""
+
+    graph: Any
+    node: Any
+    coords: Any = None  # of the nodes, for graph builders; only some estimators take them
+
+    graph_: Graph
+    nodes_: NDArray[Any]
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = self.node is not None
+        return tags
+
+    # -- for the subclasses -------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of their domain, before any work."""
+        raise NotImplementedError
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        """The numeric target of the core's loss, shape (n_rows,)."""
+        raise NotImplementedError
+
+    def _targets(self, y: Array) -> Array:
+        """The target as columns for a graph builder, shape (n_rows, k)."""
+        return y[:, None]
+
+    def _check_bare(self) -> None:
+        """Raise ValueError unless X may consist of the node ids alone."""
+        raise ValueError(
+            "X must have a feature beside the node ids; got none. Add one, or use "
+            "GTVRegressor for one mean per node."
+        )
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def _take_rows(self, X: Any, y: Any, sample_weight: Any, node_ids: Any, *, reset: bool) -> Rows:
+        """Validate what came; rows of weight zero are left out."""
+        self._check_parameters()
+        if reset:
+            names = list(X.columns) if is_frame(X) else []
+            self._node_at = names.index(self.node) if self.node in names else None
+        X, ids = split_nodes(X, self.node, node_ids)
+        X = self._check_X(X, ids, reset=reset, y=y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        ids = np.zeros(len(X), dtype=np.int64) if ids is None else ids
+        if ids is not None and self.graph is not None and self.node is None and node_ids is None:
+            raise ValueError(
+                "A graph needs the node of each row; got neither node nor node_ids. Name the id "
+                "column of X by node=, or pass the ids by node_ids=."
+            )
+        on = weight > 0
+        if not on.all():  # as if these rows were not there, also for what classes there are
+            check_consistent_length(X, y)
+            y = _safe_indexing(y, np.flatnonzero(on))
+        return Rows(X[on], self._check_target(y, X[on]), ids[on], weight[on])
+
+    def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+        if y is None:
+            validate_data(self, X, y, reset=reset)  # raises: a target is required
+        bare = ids is not None and len(np.shape(X)) == 2 and np.shape(X)[1] == 0
+        if bare and reset:
+            self._check_bare()
+        try:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse=True,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_features=0 if bare else 1,
+            )
+        except (ValueError, TypeError):
+            text = None if sparse.issparse(X) else text_column(X)
+            if text is None:
+                raise
+            self._refuse_text(*text, ids)
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X)
+        finite = np.isfinite(X)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            name = (self._names() or range(X.shape[1]))[column]
+            node = "" if ids is None else f" of node {ids[row : row + 1].tolist()[0]!r}"
+            raise ValueError(
+                f"X must not contain NaN or inf; got {X[row, column]} in column {name!r}, row "
+                f"{row}{node}, and in {int((~finite.all(axis=1)).sum())} row(s) in all. Drop them, "
+                "or impute: make_pipeline(keep_node(SimpleImputer(), node), model)."
+            )
+        return X
+
+    def _refuse_text(self, column: Any, value: str, ids: Any) -> None:
+        advice = "Encode it as numbers, or drop it."
+        if ids is None:
+            advice = f"If it holds the node ids, pass node={_quoted(column)}; otherwise encode it."
+        raise ValueError(
+            f"The features of X must be numbers; got {value!r} in column {_quoted(column)}. "
+            f"{advice}"
+        )
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _rows_to_predict(self, X: Any, node_ids: Any) -> tuple[Array, Any]:
+        """Validated features, and the node of each row; None when there is one node only."""
+        node = self.node
+        if isinstance(node, str) and node_ids is None and not is_frame(X):
+            # Tools such as permutation_importance turn a table into an array: same columns.
+            node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
+        X, ids = split_nodes(X, node, node_ids)
+        X = self._check_X(X, ids, reset=False)
+        if ids is None and len(self.nodes_) > 1:
+            raise ValueError(
+                f"The model has {len(self.nodes_)} nodes; pass the node of each row by "
+                "node_ids=, or name the id column of X by node=."
+            )
+        return X, ids
+
+    # -- graph --------------------------------------------------------------------------------
+
+    def _make_graph(self, rows: Rows) -> Graph:
+        if isinstance(self.graph, Graph):
+            return self.graph
+        if self.graph is None:
+            if self.node is None and not rows.node_ids.any():
+                return _design.graph_nodes(rows.node_ids)
+            builder: Any = MomentsKNN()
+        elif hasattr(self.graph, "fit_graph"):
+            if isinstance(self.graph, type):
+                raise ValueError(f"graph must be an object; use {self.graph.__name__}().")
+            builder = clone(self.graph)
+        else:
+            return as_graph(self.graph)
+        found = builder.fit_graph(
+            TrainingRows(
+                rows.X,
+                self._targets(rows.y),
+                rows.node_ids,
+                rows.sample_weight,
+                self._names(),
+                self.coords,
+                self.node,
+            )
+        )
+        if not isinstance(found, Graph):
+            raise ValueError(
+                f"fit_graph of {type(builder).__name__} must return a nefele.Graph; got "
+                f"{type(found).__name__}. Use nefele.as_graph in it."
+            )
+        return found
+
+
+def _quoted(column: Any) -> str:
+    return f'"{column}"' if isinstance(column, str) else repr(column)
