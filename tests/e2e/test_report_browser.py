@@ -8,11 +8,13 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from playwright.sync_api import sync_playwright
 
 import nefele
 from nefele.datasets import load_states, split_states
-from nefele.report import Step, View, write_report
+from nefele.graph_learning import graph_diagnostics
+from nefele.report import Picture, Step, View, write_report
 
 ARGS = [
     "--no-sandbox",
@@ -466,3 +468,32 @@ def test_views_with_less_look_whole(browser, tmp_path, less):
     assert opened.complaints == [] and opened.requests == []
     assert wide <= 375
     assert not {"NaN", "undefined", "null", "Infinity"} & set(re.findall(r"\w+", words))
+
+
+SLY = b"""<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+ width="900" height="300"><rect width="900" height="300" fill="teal"/>
+ <image xlink:href="http://example.org/seen.png" width="9" height="9"/>
+ <script>document.title = "caught"; fetch("http://example.org/seen")</script></svg>"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_are_seen_and_can_do_nothing(browser, tmp_path, width, scheme):
+    states = load_states()
+    drawn = graph_diagnostics(states.graph).plot(ax=Figure().subplots())
+    pictures = [Picture.drawn(drawn, "The graph", "Words. " * 30), Picture("w" * 90, SLY)]
+    path = tmp_path / "report.html"
+    write_report(dataclasses.replace(states_view(), pictures=pictures), path)
+    opened = Opened(browser, path.as_uri(), width, color_scheme=scheme)
+    images = opened.page.locator(".still img")
+    for k in range(2):
+        images.nth(k).scroll_into_view_if_needed()
+        images.nth(k).evaluate("(image) => image.decode()")
+        assert images.nth(k).evaluate("(image) => image.naturalWidth") > 100
+        assert images.nth(k).bounding_box()["width"] > 300
+    assert images.nth(0).get_attribute("alt") == "The graph"
+    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    title = opened.page.title()
+    opened.context.close()
+    assert opened.complaints == [] and opened.requests == []
+    assert wide <= width and title != "caught"

@@ -25,7 +25,8 @@ def home(tmp_path):
 
 
 def content(folder):
-    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+    files = (p for p in folder.rglob("*") if p.is_file() and ".next" not in p.parts)
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
 
 
 # -- replacing ------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ def test_a_failed_replacement_leaves_the_earlier_run(home, monkeypatch):
     assert run(*FIRST, "--force", "--l2", "1", cwd=home).returncode == 0
     after = content(home / "first")
     assert after["coef.csv"] != before["coef.csv"] and b"l2 = 1.0" in after["config.toml"]
-    assert sorted(os.listdir(home / "first")) == sorted(before)
+    assert sorted(after) == sorted(before) and ".next" not in os.listdir(home / "first")
 
 
 def test_a_stopped_replacement_goes_on_with_the_same_command(home, monkeypatch):

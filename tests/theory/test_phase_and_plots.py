@@ -2,7 +2,6 @@
 
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -16,20 +15,10 @@ from nefele.theory import (
 )
 from tests.theory.problems import planted, random_regression
 
-mpl.use("agg")
-
 
 @pytest.fixture(scope="module")
 def diagram():
     return phase_diagram([0.0, 0.003, 0.1], [0.3, 1.0], n=40, runs=3, seed=1)
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def test_what_is_predicted_is_observed(diagram):

@@ -11,8 +11,8 @@ import nefele
 
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
-    ("_checks", "_ids", "_kernels", "_threads"),
-    ("graph", "graphs", "data", "forest"),
+    ("_checks", "_ids", "_kernels", "_layout", "_threads"),
+    ("_drawing", "graph", "graphs", "data", "forest"),
     ("losses", "penalties"),
     ("certificate", "correction", "laplacian", "problem", "result"),
     ("critical", "lam_path", "solvers"),
@@ -24,7 +24,9 @@ LAYERS = (
 LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
 NEIGHBOURS = {
+    "_drawing": {"graph"},
     "_kernels": {"_checks"},
+    "_layout": {"_checks"},
     "forest": {"graph"},
     "graph": {"_checks"},
     "graphs": {"graph", "data"},

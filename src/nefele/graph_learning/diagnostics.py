@@ -102,12 +102,12 @@ class GraphDiagnostics:
         return "\n".join(f"{name:28} {value}" for name, value in self.rows())
 
     def plot(self, positions: Any = None, ax: Any = None) -> Any:
-        """The graph with its communities in colours and suspicious edges in red.
+        """The graph with its communities in colours and suspicious edges in orange dashes.
 
         Parameters
         ----------
         positions : array of shape (n_nodes, 2), optional
-            Default: eigenvectors of the graph.
+            Where to draw the nodes; default: by eigenvectors of the graph.
         ax : matplotlib Axes, optional
 
         Returns

@@ -54,6 +54,7 @@ def render(view: View) -> str:
         "VERDICT": _text(view.verdict),
         "NOTES": _notes(view, data["ids"], data["edges"]["data"]),
         "SCORES": _scores(view),
+        "PICTURES": _pictures(view),
         "FACTS": _facts(view),
         "COMMAND": _text(view.command),
         "FOOT": _text(f"nefele {view.version} · {view.created}"),
@@ -156,6 +157,22 @@ def _scores(view: View) -> str:
         )
     title = f"Error on held-out rows <span>{_text(view.metric)}, lower is better</span>"
     return f'<h2>{title}</h2><dl class="scores">{"".join(rows)}</dl>'
+
+
+def _pictures(view: View) -> str:
+    """A section of pictures that stand still, nothing where there are none."""
+    if not view.pictures:
+        return ""
+    figures = "".join(
+        f"<figure><figcaption><h3>{_text(one.title)}</h3>"
+        f'<p class="says">{_text(one.says)}</p></figcaption>'
+        f'<img src="{one.address}" alt="{_text(one.title)}" loading="lazy"></figure>'
+        for one in view.pictures
+    )
+    return (
+        '<section class="page still" aria-labelledby="still-title"><h2 id="still-title">'
+        f"The graph, and what is proven</h2><div>{figures}</div></section>"
+    )
 
 
 def _sent(view: View) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.report.pictures import Picture
 from nefele.runtime.messages import Ledger
 
 Ints = NDArray[np.int64]
@@ -86,6 +87,8 @@ class View:
         The final solve.
     tol : float
         Tolerance of the final solve, relative gap.
+    pictures : sequence of Picture
+        More pictures, such as those of `nefele.theory`; see `Picture.drawn`.
 
     Examples
     --------
@@ -129,3 +132,4 @@ class View:
     ledger: Ledger | None = None
     cv_own: float = math.nan
     cv_pooled: float = math.nan
+    pictures: Sequence[Picture] = ()

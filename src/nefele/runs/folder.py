@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele.runs.config import RunConfig, read_config
+from nefele.runs.wording import PICTURES
 
 FORMAT = "nefele run"
 FORMAT_VERSION = 1
@@ -32,6 +33,7 @@ FILES = (
     "path.npz",
     "history.jsonl",
     "report.html",
+    *(f"pictures/{name}" for name in PICTURES),
 )
 
 
@@ -140,6 +142,7 @@ class RunFolder:
             home.file(name).unlink(missing_ok=True)
         for name in (*(name for name in FILES if name != "run.json"), "run.json"):
             if self.file(name).is_file():
+                home.file(name).parent.mkdir(exist_ok=True)
                 os.replace(self.file(name), home.file(name))
         shutil.rmtree(self.path, ignore_errors=True)
         return home

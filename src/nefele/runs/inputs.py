@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,14 @@ class Inputs:
         """Features and node ids as a table, the form that the estimators take."""
         return feature_frame(self.X, self.features, self.ids, node)
 
+    def positions(self, nodes: NDArray[Any]) -> Array | None:
+        """Where nodes lie as (x, y) or (longitude, latitude); None when not known of all."""
+        places = self.places or {}
+        if not places or not all(str(node) in places for node in nodes):
+            return None
+        points = np.array([places[str(node)] for node in nodes])
+        return points[:, ::-1].copy() if self.geographic else points
+
 
 def feature_frame(X: Array, features: tuple[str, ...], ids: NDArray[Any], node: str) -> Any:
     """A polars table of the features and the node ids."""
@@ -75,6 +83,13 @@ def file_hash(path: str) -> str:
 
 def read_inputs(config: RunConfig) -> Inputs:
     """Read and check the files of a run; whatever would make the fit fail is a ValueError."""
+    rows = read_rows(config)
+    graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
+    return replace(rows, graph=graph, notes=(*rows.notes, *more, *few_rows(rows.ids)))
+
+
+def read_rows(config: RunConfig) -> Inputs:
+    """Read and check the data file of a run; its graph is left open."""
     table = Table.read(Path(config.data))
     for name in (config.node, config.target, config.time, *(config.coords or ())):
         if name is not None:
@@ -97,9 +112,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     ids = table.ids(config.node)
     times = None if config.time is None else table.times(config.time)
     places, geographic = _places(table, config, ids)
-    graph, more = _graph(config, ids, places, geographic)
-    found = (*notes, *more, *_few_rows(ids))
-    return Inputs(X, y, ids, features, times, graph, places, geographic, found)
+    return Inputs(X, y, ids, features, times, None, places, geographic, tuple(notes))
 
 
 def choose_features(
@@ -268,7 +281,8 @@ def _number(count: int, one: str) -> str:
     return f"{count} {one}{'s' if count != 1 else ''}"
 
 
-def _few_rows(ids: NDArray[Any]) -> list[str]:
+def few_rows(ids: NDArray[Any]) -> list[str]:
+    """A note about nodes with a single row."""
     nodes, count = np.unique(ids, return_counts=True)
     single = nodes[count == 1]
     if not len(single):

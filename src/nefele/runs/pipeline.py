@@ -21,16 +21,15 @@ from nefele.estimators._folds import follow, run_fold, take
 from nefele.estimators.builders import MomentsKNN
 from nefele.estimators.clearest import clearest
 from nefele.graph import Graph
-from nefele.graph_learning import graph_diagnostics
 from nefele.losses import Logistic, Squared
 from nefele.result import Result
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
+from nefele.runs.proofs import Fit, drawn, examine
 from nefele.runs.split import folds_inside, hold_out
 
 _ROUNDING = 1e-12  # residual, relative to the largest target, that is none
-_MOST_DIAGNOSED = 20_000  # nodes
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
 
@@ -205,6 +204,7 @@ class Pipeline:
         graph = design.problem.graph
         owner = graph.positions(self.rows.node_ids)
         return {
+            **self._proofs(final),
             "chosen": np.array(chosen),
             "nodes": np.array(graph.ids),
             "rows": np.bincount(owner, minlength=graph.n_nodes),
@@ -220,17 +220,26 @@ class Pipeline:
             "history": np.array([tuple(r)[:4] for r in model.history_], dtype=np.float64).reshape(
                 -1, 4
             ),
-            "diagnostics": _diagnostics(graph, model),
             "warnings": np.array(sorted({str(c.message) for c in caught}), dtype=str),
             "classes": np.array(getattr(model, "classes_", []), dtype=str),
         }
 
-
-def _diagnostics(graph: Graph, model: Any) -> NDArray[Any]:
-    """Structure of the graph and how the fit agrees with it, as rows of two texts."""
-    if graph.n_nodes > _MOST_DIAGNOSED:
-        return np.empty((0, 2), dtype=str)
-    return np.array(graph_diagnostics(graph, model).rows(), dtype=str)
+    def _proofs(self, final: Design) -> Arrays:
+        """What theory says about the final model, as rows of two texts; its pictures are saved."""
+        model, nodes = self.model, final.problem.graph.ids
+        w = final.from_units(*model._stacked())
+        places = self.inputs.positions(nodes)
+        fit = Fit.of(model, final.problem, w, places, self.inputs.geographic)
+        diagnostics, facts, draws = examine(fit)
+        names = []
+        for name, picture in drawn(fit, draws):
+            self.folder.write(f"pictures/{name}", picture.write)
+            names.append(name)
+        return {
+            "diagnostics": np.array(diagnostics, dtype=str).reshape(-1, 2),
+            "theory": np.array(facts, dtype=str).reshape(-1, 2),
+            "pictures": np.array(names, dtype=str),
+        }
 
 
 def make_model(config: RunConfig, graph: Graph | None) -> Any:

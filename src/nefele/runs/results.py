@@ -76,10 +76,9 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
     }
     kept = ("chosen", "clearest", "nodes", "rows", "edges", "weights", "coef", "gaps", "clusters")
     found |= {name: path[name] for name in (*kept, "history")}
-    places = inputs.places or {}
-    if places and all(str(node) in places for node in nodes):
-        points = np.array([places[str(node)] for node in nodes])
-        found["positions"] = points[:, ::-1].copy() if inputs.geographic else points
+    positions = inputs.positions(nodes)
+    if positions is not None:
+        found["positions"] = positions
         found["geographic"] = np.array(inputs.geographic)
     return found
 
@@ -163,6 +162,8 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
             "source": graph_source(config),
         },
         "diagnostics": path["diagnostics"].tolist(),
+        "theory": path["theory"].tolist(),
+        "pictures": path["pictures"].tolist(),
         "timings": stages.seconds,
         "converged": status == str(Status.OPTIMAL),
         "solver_status": status,

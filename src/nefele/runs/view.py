@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nefele.report.pictures import Picture, pictures_in
 from nefele.report.view import Step, View
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, load_arrays
 from nefele.runs.results import compared
-from nefele.runs.wording import describe_graph, gap_text
+from nefele.runs.wording import PICTURES, describe_graph, gap_text
 
 _WEIGHTING = {
     "rows": "rows: every row counts the same, in all three methods",
@@ -27,7 +28,8 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
     summary = facts["summary"]
     comparison = compared(found)
     steps = [Step(int(row[0]), *map(float, row[1:])) for row in found["history"]]
-    notes = list(facts["notes"])
+    pictures, wrong = _pictures(folder, facts)
+    notes = [*facts["notes"], *wrong]
     if not facts["converged"]:
         notes.insert(
             0, f"Not trustworthy: the final fit is {facts['solver_status']}. {facts['advice']}"
@@ -67,6 +69,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         history=steps,
         positions=found.get("positions"),
         geographic=bool(found.get("geographic", False)),
+        pictures=pictures,
     )
 
 
@@ -83,6 +86,7 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("graph sha256", files["graph"]["sha256"]))
     known = ("nodes, edges", "components", "isolated")  # said above, or a note
     found += [(f"graph: {a}", b) for a, b in facts["diagnostics"] if a not in known]
+    found += [(label, value) for label, value in facts.get("theory", [])]
     held = f"the latest by {config.time}" if config.time else f"at random, seed {config.seed}"
     found += [
         ("held out", f"within each node, {held}"),
@@ -107,6 +111,12 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     )
     found += [(name, number) for name, number in facts["versions"].items()]
     return found
+
+
+def _pictures(folder: RunFolder, facts: dict[str, Any]) -> tuple[list[Picture], list[str]]:
+    """The run's own pictures, then what else was put into its folder `pictures`; complaints."""
+    own = [(name, *PICTURES[name]) for name in facts.get("pictures", []) if name in PICTURES]
+    return pictures_in(folder.file("pictures"), own)
 
 
 def _choice(config: RunConfig) -> str:

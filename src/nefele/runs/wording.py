@@ -12,6 +12,32 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 
 OWN, POOLED, COUPLED = "own data only", "one model", "nefele"
+PICTURES = {  # of a run, in the order of the report: title and words
+    "graph.svg": (
+        "The graph, examined",
+        "Colours are communities of the graph alone, without the models. Orange edges are "
+        "suspicious: the fit cuts them although all others at one of their ends hold.",
+    ),
+    "proven.svg": (
+        "Which neighbours provably agree",
+        "The certified gap bounds how far neighbours can be apart at the exact optimum. Colours "
+        "are groups of nodes that provably have nearly the same model.",
+    ),
+    "critical.svg": (
+        "What it takes to hold all nodes together",
+        "The flow that proves from which alpha on each part of the graph has one model. The "
+        "widest edges are the bottleneck.",
+    ),
+    "slack.svg": (
+        "Are the clusters well-connected?",
+        "A cluster with positive slack has one model by Theorem 2 of the paper, whatever the "
+        "others do. The condition is far from necessary.",
+    ),
+    "influence.svg": (
+        "Which edges matter",
+        "How far the models move when an edge is removed, exactly, without another fit.",
+    ),
+}
 METRICS = {"regression": "mean squared error", "classification": "log loss"}
 _MOST = 0.5  # share of the gain that is worth naming who carries it
 _SAME = 1e-6  # relative difference of errors that is none

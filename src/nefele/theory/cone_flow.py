@@ -99,6 +99,10 @@ def _load(graph: Graph, u: Array) -> float:
 
 
 def _cut(graph: Graph, demand: Array, x: Array) -> float:
+    top = np.abs(x).max()
+    if not 0 < top < np.inf:
+        return 0.0
+    x = x / top  # potentials of an ill-conditioned step can be too large to square
     total = float(graph.weight @ np.sqrt((graph.diff(x) ** 2).sum(axis=1)))
     return float((demand * x).sum()) / total if total > 0 else 0.0
 
