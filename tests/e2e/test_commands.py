@@ -46,6 +46,7 @@ def test_fit_leaves_a_whole_run_folder(home):
         "metrics.csv",
         "model.nefele",
         "path.npz",
+        "pictures",
         "report.html",
         "run.json",
     ]

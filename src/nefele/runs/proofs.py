@@ -194,6 +194,8 @@ def _removed(fit: Fit) -> Found:
     found = edge_influence(problem)
     size = np.where(np.isfinite(found.size), found.size, -np.inf)
     top = int(size.argmax())
+    if not np.isfinite(size[top]):
+        return  # without any edge some node would be without data
     ends = graph.ids[[graph.head[top], graph.tail[top]]].tolist()
 
     def draw(ax: Any) -> object:
