@@ -181,21 +181,16 @@ def _t_pvalues(nodes: NodeRows, column: Array, i: Index, j: Index) -> Array:
 
 def _ks_pvalues(nodes: NodeRows, column: Array, i: Index, j: Index) -> Array:
     """Asymptotic p-values of the largest difference of two empirical distribution functions."""
+    from nefele._kernels.samples import largest_steps
+
     count = np.diff(nodes.ptr)
-    level = np.unique(column)
-    place = np.searchsorted(level, column)
-    steps = np.zeros((len(count), len(level)))
-    np.add.at(steps, (nodes.owner, place), 1.0)
-    share = np.cumsum(steps, axis=1) / count[:, None]
-    apart = np.empty(len(i))
-    step = max(1, _BLOCK // len(level))
-    for start in range(0, len(i), step):
-        part = slice(start, start + step)
-        apart[part] = np.abs(share[i[part]] - share[j[part]]).max(axis=1)
+    # the rows lie node by node
+    values = column[np.lexsort((column, nodes.owner))]
+    apart = largest_steps(values, nodes.ptr, i, j).round(12)
     both = np.maximum(np.round(count[i] * count[j] / (count[i] + count[j])), 1.0)
     # few distinct values, and a slow function
-    known, place = np.unique(np.stack([apart.round(12), both]), axis=1, return_inverse=True)
-    return np.clip(kstwo.sf(*known), 0.0, 1.0)[place.ravel()]
+    _, known, place = np.unique(2 * both + apart, return_index=True, return_inverse=True)
+    return np.clip(kstwo.sf(apart[known], both[known]), 0.0, 1.0)[place]
 
 
 def _by_permutation(
