@@ -62,7 +62,8 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "args", [("--help",), ("demo", "--help"), ("fit", "--help"), ("--version",)]
+    "args",
+    [("--help",), ("demo", "--help"), ("fit", "--help"), ("graph", "--help"), ("--version",)],
 )
 def test_help_imports_nothing_heavy(args):
     script = (

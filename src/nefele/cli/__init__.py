@@ -20,6 +20,7 @@ import typer
 from nefele.cli._common import Interrupted
 from nefele.cli.check import check
 from nefele.cli.fit import fit, run
+from nefele.cli.graph import graph
 from nefele.cli.init import init
 from nefele.cli.predict import predict
 from nefele.cli.reproduce import reproduce
@@ -113,5 +114,5 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-for _command in (demo, check, fit, predict, report, path, init, run, reproduce):
+for _command in (demo, check, graph, fit, predict, report, path, init, run, reproduce):
     app.command(_command.__name__)(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +82,8 @@ def _bar(total: int) -> Iterator[Callable[[str, float], object]]:
         task = progress.add_task("reading", total=total, gap="")
 
         def tick(name: str, gap: float) -> None:
-            progress.update(task, description=name, advance=1, gap=f"gap {gap:.1e}")
+            shown = "" if math.isnan(gap) else f"gap {gap:.1e}"
+            progress.update(task, description=name, advance=1, gap=shown)
 
         yield tick
 

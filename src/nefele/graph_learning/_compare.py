@@ -125,6 +125,8 @@ class Trial:
         Scores of own models, and of one model for all.
     n_edges : int
         Of the graph of all rows.
+    n_missed : int
+        Solves that did not reach their tolerance.
     """
 
     alpha: float
@@ -132,6 +134,7 @@ class Trial:
     own: Array
     pooled: Array
     n_edges: int
+    n_missed: int = 0
 
     @property
     def mean(self) -> float:
@@ -169,6 +172,7 @@ def run_trial(
         np.array([fold.own for fold in folds]),
         np.array([fold.pooled for fold in folds]),
         design.problem.graph.n_edges,
+        sum(fold.n_missed for fold in folds),
     )
 
 

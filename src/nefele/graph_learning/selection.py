@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nefele._checks import Array, check_count, check_number, type_name
 from nefele._ids import distinct
 from nefele.estimators._cv_base import GTVBaseCV
 from nefele.estimators._design import Rows
+from nefele.estimators._folds import Scorer
 from nefele.estimators.cv import GTVRegressorCV
 from nefele.graph_learning._compare import (
     ALONE,
@@ -92,6 +94,8 @@ class GraphSelectorCV(BaseEstimator):
     ('loss', True)
     """
 
+    _tick: Callable[[str], object] | None = None  # for progress: told of each model judged
+
     def __init__(
         self,
         graphs: Any = None,
@@ -161,18 +165,32 @@ class GraphSelectorCV(BaseEstimator):
         self.trials_: dict[str, Trial] = {}
         shuffled: dict[str, Array] = {}
         for name, graph in named.items():
+            told = self._told(score, name)
             try:
-                self.trials_[name] = run_trial(search, model, graph, rows, splits, score)
+                self.trials_[name] = run_trial(search, model, graph, rows, splits, told)
             except ValueError as error:
                 raise ValueError(f'Candidate "{name}": {error}') from error
             if name in (ALONE, CLIQUE) or not self.n_shuffles:
                 continue
+            told = self._told(score, f"{name}, shuffled")
             copies = [
-                run_trial(search, model, ShuffledGraph(graph, seed), rows, splits, score)
+                run_trial(search, model, ShuffledGraph(graph, seed), rows, splits, told)
                 for seed in range(self.random_state, self.random_state + self.n_shuffles)
             ]
             shuffled[name] = np.mean([one.scores for one in copies], axis=0)
         return shuffled
+
+    def _told(self, score: Scorer, name: str) -> Scorer:
+        """The same score, with a call of `_tick` for each model that is judged."""
+        tick = self._tick
+        if tick is None:
+            return score
+
+        def counted(*args: Any, **kwargs: Any) -> float:
+            tick(name)
+            return score(*args, **kwargs)
+
+        return counted
 
     def _references(self) -> dict[str, Any]:
         return {ALONE: NoEdges(), CLIQUE: CliqueGraph(self.max_complete)}
@@ -251,6 +269,22 @@ class GraphSelectorCV(BaseEstimator):
                 f"{'-' if np.isnan(part) else f'{part:.3g}':>13}  {table['n_edges'][k]}"
             )
         return "\n".join([*lines, self._verdict()])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Gains of the candidates over the reference and over their shuffled copies.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from nefele.graph_learning.drawing import draw_comparison
+
+        check_is_fitted(self, "cv_results_")
+        return draw_comparison(self, ax)
 
     def _verdict(self) -> str:
         lead = list(self.cv_results_["name"]).index(self._lead)

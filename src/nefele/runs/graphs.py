@@ -1,0 +1,303 @@
+"""Candidate graphs for a data file, compared at held-out rows; the best one becomes an edge file.
+
+`GraphSelectorCV` is the judge; here are the candidates that a file allows for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nefele._ids import distinct
+from nefele.estimators import GTVClassifierCV, GTVRegressorCV
+from nefele.estimators._folds import take
+from nefele.graph import Graph
+from nefele.graph_learning import CliqueGraph, GraphSelectorCV
+from nefele.graph_learning._compare import ALONE, CLIQUE
+from nefele.losses import Logistic, Squared
+from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds
+from nefele.runs.config import RunConfig
+from nefele.runs.edges import edge_graph
+from nefele.runs.folder import RunFolder
+from nefele.runs.inputs import Inputs, few_rows, read_rows
+from nefele.runs.run import Progress, _warnings_as_notes, silent
+from nefele.runs.split import folds_inside
+from nefele.runs.wording import METRICS, missed_notes
+from nefele.solvers import PrimalDual
+
+_REFERENCES = {ALONE: "own data only", CLIQUE: "everyone joined to everyone"}
+_MOST_PAIRED = 5_000  # nodes up to which all pairs are compared: one matrix of 200 MB
+_MOST_WORK = 5e8  # squared nodes x columns: a Wasserstein graph then takes about 40 seconds
+_FEW_UNKNOWNS = 300  # up to which Newton steps at each certified point are cheap; at 1000, dear
+_FEW_NODES = 500  # up to which one shuffled copy is too much a matter of chance
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What a comparison of graphs found.
+
+    Attributes
+    ----------
+    selector : GraphSelectorCV
+        Fitted.
+    facts : dict
+        Plain data, for JSON.
+    graph_of : callable
+        Name of a candidate -> its graph, learnt from all rows.
+    """
+
+    selector: GraphSelectorCV
+    facts: dict[str, Any]
+    graph_of: Callable[[str], Graph]
+
+
+def compare_graphs(
+    config: RunConfig,
+    names: Iterable[str] | None = None,
+    keep: str | None = None,
+    progress: Progress = silent,
+) -> Compared:
+    """Judge candidate graphs at held-out rows, against no edges and one clique.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Which rows, which model; `graph` is an edge file or None.
+    names : iterable of str, optional
+        Of `KINDS`; default: the usual ones whose needs are met.
+    keep : str, optional
+        A candidate that must not be left out.
+    progress : callable
+        See `nefele.runs.run.execute`; steps without a solve have the gap NaN.
+    """
+    kinds, left_out = choose_kinds(config, names, keep)
+    with _warnings_as_notes() as warned:
+        inputs = read_rows(config)
+        notes = [*inputs.notes, *few_rows(inputs.ids)]
+        given: Graph | None = None
+        if config.edge_file is not None and GIVEN in kinds:
+            path = Path(config.edge_file)
+            given, more = edge_graph(path, inputs.ids, config.allow_isolates, config.drop_missing)
+            notes += more
+        trial = _Comparison(config, inputs, given)
+        left_out |= trial.too_large(kinds, named=names is not None)
+        kinds = [name for name in kinds if name not in left_out]
+        with progress(trial.n_steps(len(kinds))) as tick:
+
+            def told(name: str) -> None:
+                tick(name, math.nan)
+
+            graphs = trial.build(kinds, left_out, told)
+            if keep in left_out:
+                raise ValueError(f"--keep {keep} is not possible: {left_out[keep]}")
+            selector = trial.judge(graphs, told)
+    notes += [note for note in warned() if note not in notes]
+    missed = sum(trial.n_missed for trial in selector.trials_.values())
+    notes += missed_notes({"comparison": missed}, config.tol)
+    facts = trial.facts(selector) | {"left_out": left_out, "notes": notes}
+    return Compared(selector, facts, lambda name: trial.graph_of(name, graphs))
+
+
+class _Comparison:
+    """The rows, the folds and the model of one comparison."""
+
+    def __init__(self, config: RunConfig, inputs: Inputs, given: Graph | None) -> None:
+        self.config, self.inputs, self.given = config, inputs, given
+        self.nodes, count = np.unique(inputs.ids, return_counts=True)
+        if len(self.nodes) < 2 or count.max() < 2:
+            raise ValueError(
+                "Graphs can be compared over 2 nodes or more, of which some have 2 rows; got "
+                f"{len(self.nodes)} node(s) with at most {count.max()} row(s). Use another --node."
+            )
+        try:
+            self.splits = folds_inside(inputs.ids, inputs.times, config.folds, config.seed)
+        except ValueError as error:
+            raise ValueError(str(error).replace(", or give --alpha", "")) from None
+        self.frame = inputs.frame(config.node)
+        unknowns = len(self.nodes) * (inputs.X.shape[1] + 1)
+        self.search = _search(config, self.splits, polish=unknowns <= _FEW_UNKNOWNS)
+        self.model = self.search._template()
+        rows = self.model._take_rows(self.frame, inputs.y, None, None, reset=True)
+        self.parts = [rows, *(take(rows, train) for train, _ in self.splits)]
+        self.n_shuffles = 2 if len(self.nodes) <= _FEW_NODES else 1
+
+    def n_steps(self, count: int) -> int:
+        """How often `tick` is called for so many candidates, at most."""
+        judged = len(self.splits) * (self.config.n_alphas + 2)  # with own and with pooled models
+        rounds = 1 + count * (1 + self.n_shuffles)
+        return count * len(self.parts) + 3 * len(self.splits) + rounds * judged
+
+    def too_large(self, kinds: list[str], named: bool) -> dict[str, str]:
+        """Candidates that would take too long, and why; who is named is waited for."""
+        n = len(self.nodes)
+        columns = self.inputs.X.shape[1] + self.model._targets(self.parts[0].y[:1]).shape[1]
+        if named:
+            return {}
+        found = {}
+        for name in kinds:
+            if KINDS[name].pairs and n > _MOST_PAIRED:
+                found[name] = f"compares all pairs, and {n} nodes are more than {_MOST_PAIRED}."
+            elif name == "wasserstein" and (n * columns) ** 2 > _MOST_WORK:
+                found[name] = f"takes long with {n} nodes and {columns} columns."
+        return {name: f"{why} Name it by --try to wait for it." for name, why in found.items()}
+
+    def build(
+        self, kinds: list[str], left_out: dict[str, str], tick: Callable[[str], object]
+    ) -> dict[str, Any]:
+        """Candidates whose graphs can be made of all rows and of each fold's training rows."""
+        k = min(self.config.k, *(len(distinct(part.node_ids)) - 1 for part in self.parts))
+        metric = "haversine" if self.inputs.geographic else "euclidean"
+        at = {"coords": self.inputs.places, "metric": metric}
+        found: dict[str, Any] = {}
+        for name in kinds:
+            if name == GIVEN:
+                found[name] = self.given
+                continue
+            self.model.graph = Remembered(KINDS[name].make(max(k, 1), at))
+            try:
+                for part in self.parts:
+                    tick(f"{name}: edges")
+                    self.model._make_graph(part)
+            except ValueError as error:
+                left_out[name] = f"cannot be made of these rows: {error}"
+            else:
+                found[name] = self.model.graph
+        if not found:
+            why = " ".join(f'"{name}" {text}' for name, text in left_out.items())
+            raise ValueError(f"There must be a graph to judge; none is left. {why}")
+        return found
+
+    def judge(self, graphs: dict[str, Any], tick: Callable[[str], object]) -> GraphSelectorCV:
+        """The fitted selector."""
+        selector = GraphSelectorCV(
+            graphs,
+            estimator=self.search,
+            n_shuffles=self.n_shuffles,
+            random_state=self.config.seed,
+        )
+        selector._tick = tick
+        return selector.fit(self.frame, self.inputs.y)
+
+    def graph_of(self, name: str, graphs: dict[str, Any]) -> Graph:
+        """The graph of a candidate, from all rows."""
+        self.model.graph = CliqueGraph() if name == CLIQUE else graphs[name]
+        found: Graph = self.model._make_graph(self.parts[0])
+        return found
+
+    def facts(self, selector: GraphSelectorCV) -> dict[str, Any]:
+        """The comparison as plain data."""
+        helps = worth(selector)
+        return {
+            "data": self.config.data,
+            "rows": len(self.inputs.y),
+            "nodes": len(self.nodes),
+            "features": list(self.inputs.features),
+            "metric": METRICS[self.config.task],
+            "folds": len(selector.trials_[ALONE].scores),
+            "shuffles": self.n_shuffles,
+            "level": selector.level,
+            "rows_not_judged": selector.n_left_out_,
+            "reference": selector.reference_,
+            "graphs": _graph_rows(selector),
+            "helps": helps,
+            "best": selector.best_name_ if helps else None,
+            "verdict": verdict(selector),
+        }
+
+
+def worth(selector: GraphSelectorCV) -> bool:
+    """Whether a graph helps, by 1% of the error or more: the rule of `nefele fit`."""
+    return selector.helps_ and selector.gain_ >= _least_gain(selector)
+
+
+def verdict(selector: GraphSelectorCV) -> str:
+    """The comparison in one or two sentences."""
+    if selector.helps_ and not worth(selector):
+        return (
+            f'No graph helps much: the best, "{selector.best_name_}", gains '
+            f"{selector.gain_:.3g} +- {selector.gain_se_:.2g} over {selector.reference_}, "
+            "which is less than 1% of the error."
+        )
+    # the last line of the summary; nothing is kept where nothing is written
+    text = selector.summary().splitlines()[-1].split(" Kept:")[0]
+    best = next(row for row in _graph_rows(selector) if not row["reference"])
+    if selector.helps_ or not min(best["gain"] or 0.0, best["over_shuffled"] or 0.0) > 0:
+        return text
+    error = best["over_shuffled_se"]
+    more = f"{best['over_shuffled']:.3g}" + ("" if error is None else f" +- {error:.2g}")
+    return f"{text[:-1]}, and {more} over its shuffled copies; not both are clear."
+
+
+def _least_gain(selector: GraphSelectorCV) -> float:
+    return 0.01 * abs(selector.trials_[selector.reference_].mean)
+
+
+def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
+    """One entry for each graph, the best first; errors are scores with the sign turned."""
+    table = selector.cv_results_
+    found = []
+    for place in np.argsort(-table["mean_test_score"], kind="stable"):
+        name = str(table["name"][place])
+        found.append(
+            {
+                "graph": name,
+                "joins": _REFERENCES.get(name) or KINDS[name].words,
+                "reference": name in _REFERENCES,
+                "edges": int(table["n_edges"][place]),
+                "error": -float(table["mean_test_score"][place]),
+                "fold_errors": (-selector.trials_[name].scores).tolist(),
+                "alpha": float(table["alpha"][place]),
+                "gain": _number(table["gain"][place]),
+                "gain_se": _number(table["gain_se"][place]),
+                "over_shuffled": _number(table["graph_part"][place]),
+                "over_shuffled_se": _number(table["graph_part_se"][place]),
+                "helps": bool(
+                    table["helps"][place] and table["gain"][place] >= _least_gain(selector)
+                ),
+            }
+        )
+    return found
+
+
+def _search(config: RunConfig, splits: Any, polish: bool) -> Any:
+    """The models of `nefele fit`, with the strength of the coupling chosen in these folds."""
+    options: dict[str, Any] = {
+        "node": config.node,
+        "cv": splits,
+        "n_alphas": config.n_alphas,
+        "penalty": config.penalty,
+        "weighting": config.weighting,
+        "standardize": config.standardize,
+        "unseen": "pooled",
+        "tol": config.tol,
+    }
+    if config.task == "classification":
+        return GTVClassifierCV(loss=Logistic(l2=config.ridge), **options)
+    if config.penalty in ("l2", "l1", "linf") and not polish:
+        options["solver"] = PrimalDual(polish=False)
+    return GTVRegressorCV(loss=Squared(l2=config.ridge), **options)
+
+
+def write_edges(graph: Graph, out: Path) -> None:
+    """Write an edge file (source, target, weight), as a whole or not at all."""
+    import polars as pl
+
+    ids = graph.ids.astype(str)
+    ends = {"source": ids[graph.head], "target": ids[graph.tail]}
+    table = pl.DataFrame(
+        {
+            **{name: pl.Series(end.tolist(), dtype=pl.String) for name, end in ends.items()},
+            "weight": np.array(graph.weight),
+        }
+    )
+    packed = out.suffix.lower() in (".parquet", ".pq")
+    RunFolder(out.parent).write(out.name, table.write_parquet if packed else table.write_csv)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
