@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from nefele.cli._common import Json, Quiet, input_errors, print_json
+from nefele.cli._options import Data, Node
 
 
 def check(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")],
-    node: Annotated[str, typer.Option(help="Column with the node ids.")],
+    data: Data,
+    node: Node,
     target: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
     graph: Annotated[
         Path | None, typer.Option(help="Edge file (source, target, perhaps weight).")

@@ -19,48 +19,53 @@ from nefele.cli._common import (
     input_errors,
     progress_for,
 )
+from nefele.cli._options import (
+    Coords,
+    Data,
+    DropMissing,
+    Features,
+    Flag,
+    Folds,
+    Node,
+    PenaltyName,
+    Ridge,
+    Standardize,
+    Target,
+    Task,
+    Tol,
+    Weighting,
+    file_stem,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
 
-Flag = typer.Option
-
 
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")],
-    node: Annotated[str, Flag(help="Column with the node ids.")],
-    target: Annotated[str, Flag(help="Column to predict.")],
-    features: Annotated[
-        str | None, Flag(help="Columns, comma between them. Default: all other numeric ones.")
-    ] = None,
+    data: Data,
+    node: Node,
+    target: Target,
+    features: Features = None,
     graph: Annotated[
         str | None, Flag(help='Edge file (source, target, perhaps weight), or "learn".')
     ] = None,
-    coords: Annotated[
-        str | None, Flag(help="Two columns with coordinates, such as lat,lon.")
-    ] = None,
+    coords: Coords = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,
-    penalty: Annotated[str, Flag(help="l2, l1, linf, squared_l2 or huber.")] = "l2",
+    penalty: PenaltyName = "l2",
     alpha: Annotated[str, Flag(help="Strength of the coupling, or auto.")] = "auto",
     time: Annotated[
         str | None, Flag(help="Column with the time: the latest rows are held out.")
     ] = None,
-    task: Annotated[str, Flag(help="regression or classification.")] = "regression",
-    weighting: Annotated[
-        str, Flag(help="rows: every row counts the same; nodes: every node does.")
-    ] = "rows",
+    task: Task = "regression",
+    weighting: Weighting = "rows",
     seed: Annotated[int, Flag(help="For the choice of held-out rows and of folds.")] = 0,
-    folds: Annotated[int, Flag(help="Folds of the cross-validation.")] = 5,
+    folds: Folds = 5,
     n_alphas: Annotated[int, Flag(help="Number of alphas tried.")] = 30,
-    standardize: Annotated[bool, Flag(help="Solve with features of unit variance.")] = True,
-    l2: Annotated[
-        float | None,
-        Flag("--l2", help="Ridge term of each node.", show_default="0, for classes 0.001"),
-    ] = None,
-    tol: Annotated[float, Flag(help="Certified relative gap to reach.")] = 1e-4,
-    drop_missing: Annotated[
-        bool, Flag("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    standardize: Standardize = True,
+    l2: Ridge = None,
+    tol: Tol = 1e-4,
+    drop_missing: DropMissing = False,
     allow_isolates: Annotated[
         bool, Flag("--allow-isolates", help="Fit nodes without an edge by their own rows.")
     ] = False,
@@ -84,9 +89,9 @@ def fit(
             data=str(data),
             node=node,
             target=target,
-            features=_names(features, "--features"),
+            features=split_names(features, "--features"),
             graph=graph,
-            coords=_names(coords, "--coords"),
+            coords=split_names(coords, "--coords"),
             k=k,
             penalty=penalty,
             alpha=_alpha(alpha),
@@ -101,7 +106,7 @@ def fit(
             tol=tol,
             drop_missing=drop_missing,
             allow_isolates=allow_isolates,
-            out=str(out or f"nefele-run-{_stem(data)}"),
+            out=str(out or f"nefele-run-{file_stem(data)}"),
         ).absolute(Path.cwd())
     raise typer.Exit(perform(config, force=force, resume=resume, as_json=json, quiet=quiet))
 
@@ -175,24 +180,7 @@ def _configured(path: Path, out: Path | None) -> RunConfig:
     beside = path.resolve().parent
     if (beside / "run.json").is_file():  # the configuration of a run folder
         return replace(config, out=str(beside))
-    return replace(config, out=str(beside / f"nefele-run-{_stem(Path(config.data))}"))
-
-
-def _names(text: str | None, option: str) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise ValueError(
-            f"{option} must name columns, comma between them; got {text!r}. Leave the option out "
-            "for the default."
-        )
-    return names
-
-
-def _stem(data: Path) -> str:
-    """The name of a data file without its endings."""
-    return Path(data.stem).stem if data.suffix.lower() == ".gz" else data.stem
+    return replace(config, out=str(beside / f"nefele-run-{file_stem(Path(config.data))}"))
 
 
 def _alpha(text: str) -> float | str:

@@ -10,31 +10,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nefele.cli._common import Json, Quiet, check_file, input_errors, print_json, progress_for
-from nefele.cli.fit import _names, _stem
+from nefele.cli._options import (
+    Coords,
+    Data,
+    DropMissing,
+    Features,
+    Flag,
+    Folds,
+    Node,
+    PenaltyName,
+    Ridge,
+    Standardize,
+    Target,
+    Task,
+    Tol,
+    Weighting,
+    file_stem,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
     from nefele.runs.graphs import Compared
 
-Flag = typer.Option
 _EDGE_FILES = (".csv", ".parquet", ".pq")
 _PICTURES = (".svg", ".png")
 _CLIQUE = "one clique"
 
 
 def graph(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")],
-    node: Annotated[str, Flag(help="Column with the node ids.")],
-    target: Annotated[str, Flag(help="Column to predict.")],
-    features: Annotated[
-        str | None, Flag(help="Columns, comma between them. Default: all other numeric ones.")
-    ] = None,
+    data: Data,
+    node: Node,
+    target: Target,
+    features: Features = None,
     graph: Annotated[
         str | None, Flag(help="Edge file (source, target, perhaps weight) to judge as well.")
     ] = None,
-    coords: Annotated[
-        str | None, Flag(help="Two columns with coordinates, such as lat,lon.")
-    ] = None,
+    coords: Coords = None,
     try_: Annotated[
         str | None,
         Flag(
@@ -47,26 +59,19 @@ def graph(
         ),
     ] = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node.")] = 5,
-    penalty: Annotated[str, Flag(help="l2, l1, linf, squared_l2 or huber.")] = "l2",
+    penalty: PenaltyName = "l2",
     time: Annotated[
         str | None, Flag(help="Column with the time: later rows are predicted from earlier ones.")
     ] = None,
-    task: Annotated[str, Flag(help="regression or classification.")] = "regression",
-    weighting: Annotated[
-        str, Flag(help="rows: every row counts the same; nodes: every node does.")
-    ] = "rows",
+    task: Task = "regression",
+    weighting: Weighting = "rows",
     seed: Annotated[int, Flag(help="For the folds and the shuffled copies.")] = 0,
-    folds: Annotated[int, Flag(help="Folds of the cross-validation.")] = 5,
+    folds: Folds = 5,
     n_alphas: Annotated[int, Flag(help="Strengths of the coupling tried with each graph.")] = 8,
-    standardize: Annotated[bool, Flag(help="Solve with features of unit variance.")] = True,
-    l2: Annotated[
-        float | None,
-        Flag("--l2", help="Ridge term of each node.", show_default="0, for classes 0.001"),
-    ] = None,
-    tol: Annotated[float, Flag(help="Certified relative gap to reach.")] = 1e-3,
-    drop_missing: Annotated[
-        bool, Flag("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    standardize: Standardize = True,
+    l2: Ridge = None,
+    tol: Tol = 1e-3,
+    drop_missing: DropMissing = False,
     allow_isolates: Annotated[
         bool, Flag("--allow-isolates", help="Let nodes have no edge in the file of --graph.")
     ] = False,
@@ -97,9 +102,9 @@ def graph(
             data=str(data),
             node=node,
             target=target,
-            features=_names(features, "--features"),
+            features=split_names(features, "--features"),
             graph=graph,
-            coords=_names(coords, "--coords"),
+            coords=split_names(coords, "--coords"),
             k=k,
             penalty=penalty,
             time=time,
@@ -114,11 +119,11 @@ def graph(
             drop_missing=drop_missing,
             allow_isolates=allow_isolates,
         )
-        out = out or Path(f"nefele-graph-{_stem(data)}.csv")
+        out = out or Path(f"nefele-graph-{file_stem(data)}.csv")
         _check_places(out, picture, (data, *([Path(graph)] if graph else [])), force)
         from nefele.runs.graphs import compare_graphs
 
-        wanted = None if try_ is None else _names(try_, "--try")
+        wanted = None if try_ is None else split_names(try_, "--try")
         found = compare_graphs(config, wanted, keep, progress_for(quiet or json))
         if picture is not None:
             _draw(found, picture)
