@@ -457,3 +457,46 @@ def test_a_demo_does_not_touch_other_folders(tmp_path):
     assert "new or empty folder" in text
     assert (tmp_path / "mine/data.csv").read_text() == "precious"
     assert 'Did you mean "chain"?' in refused("demo", "chian", cwd=tmp_path)
+
+
+# -- learnt graphs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["moments", "wasserstein", "losses", "gradients", "pooling"])
+def test_a_graph_can_be_learnt_by_name(home, name):
+    args = ("--graph", f"learn:{name}", "--alpha", "0.1", "--n-alphas", "2", "--json")
+    done = run(*FIT, *args, "--out", f"learnt-{name}", cwd=home)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["graph"]["source"] == f"learnt from the data ({name})"
+    assert facts["graph"]["n_edges"] >= 10
+    again = run("run", f"learnt-{name}/config.toml", "--out", f"again-{name}", cwd=home)
+    assert again.returncode == 0
+    coef = [(home / f"{kind}-{name}/coef.csv").read_bytes() for kind in ("learnt", "again")]
+    assert coef[0] == coef[1]
+
+
+def test_a_learnt_graph_sees_no_held_out_row(home, monkeypatch):
+    from nefele.graph_learning import LossGraph
+
+    whole, seen = LossGraph.fit_graph, []
+
+    def watched(self, rows):
+        seen.append(len(rows.X))
+        return whole(self, rows)
+
+    monkeypatch.setattr(LossGraph, "fit_graph", watched)
+    args = ("--graph", "learn:losses", "--n-alphas", "2", "--folds", "2", "--json")
+    facts = json.loads(run(*FIT, *args, "--out", "watched", cwd=home).stdout)
+    training = facts["rows"] - facts["held_out_rows"]
+    assert set(seen) >= {facts["rows"], training}  # the final fit, and the comparison
+    assert min(seen) < 0.6 * training  # the folds
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [("learn:loses", 'Did you mean "losses"?'), ("learn:labels", "needs --task classification")],
+)
+def test_learnt_graphs_that_cannot_be(home, graph, words):
+    assert words in refused(*FIT, "--graph", graph, "--out", "never", cwd=home)
+    assert not (home / "never").exists()

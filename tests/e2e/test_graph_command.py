@@ -124,9 +124,9 @@ def test_the_text_says_what_is_in_the_table_and_what_to_do_next(home):
     for words in ("one clique", "over shuffled", "mean squared error", " ± ", '"losses" helps:'):
         assert words in text
     assert 'of "losses", made of all rows, to edges.csv.' in text
-    assert "its errors will look better than they are" in text and "--graph learn" in text
+    assert "its errors would look better than they are" in text
     command = "fit shops.csv --node shop --target sales --features price,rain,wind"
-    assert f"Next: nefele {command} --graph edges.csv\n" in text
+    assert f"Next: nefele {command} --graph learn:losses\n" in text
     assert "\x1b" not in text and "\r" not in text
     assert (home / "graphs.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
 
@@ -150,8 +150,12 @@ def test_the_written_graph_is_learnt_from_all_rows(home, facts):
     assert same.mean() > 0.9
 
 
-def test_the_written_file_makes_the_fit_better_than_own_data(home, facts):
-    done = run(*facts["next"].split()[1:], *QUICK, "--out", "fit", "--json", cwd=home)
+@pytest.mark.parametrize("source", ["learn:losses", "edges.csv"])
+def test_the_graph_makes_the_fit_better_than_own_data(home, facts, source):
+    words = facts["next"].split()[1:]
+    assert words[-1] == "learn:losses"
+    out = "fit-" + source.replace(":", "-")
+    done = run(*words[:-1], source, *QUICK, "--out", out, "--json", cwd=home)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)["summary"]
     assert summary["helps"] in ("yes", "probably")
@@ -227,7 +231,7 @@ def test_classification(tmp_path):
     done = run(*args, "--out", "edges.csv", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "log loss" in done.stdout and '"labels" helps' in done.stdout
-    assert "--task classification --graph edges.csv" in done.stdout
+    assert "--task classification --graph learn:labels" in done.stdout
     found = read_edges(tmp_path / "edges.csv")
     assert (found["source"].cast(int) % 2 == found["target"].cast(int) % 2).mean() > 0.9
 
@@ -332,7 +336,7 @@ def test_files_are_replaced_only_by_force(home):
         (("--try", "labels"), 'The graph "labels" needs --task classification'),
         (("--try", "moments", "--keep", "losses"), 'No graph to keep "losses"'),
         (("--keep", "given"), 'The graph "given" needs --graph'),
-        (("--graph", "learn"), "--graph must be an edge file"),
+        (("--graph", "learn:losses"), "Name learnt graphs by --try losses"),
         (("--out", "edges.txt"), "--out must end in .csv or .parquet or .pq"),
         (("--picture", "graphs.pdf"), "--picture must end in .svg or .png"),
         (("--graph", "none.csv"), "No file 'none.csv'"),

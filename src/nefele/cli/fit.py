@@ -48,7 +48,11 @@ def fit(
     target: Target,
     features: Features = None,
     graph: Annotated[
-        str | None, Flag(help='Edge file (source, target, perhaps weight), or "learn".')
+        str | None,
+        Flag(
+            help="Edge file (source, target, perhaps weight), or learn, or learn:NAME with a NAME "
+            "of nefele graph, such as learn:losses."
+        ),
     ] = None,
     coords: Coords = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,

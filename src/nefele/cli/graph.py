@@ -178,7 +178,7 @@ def _draw(found: Compared, picture: Path) -> None:
 
 def _write(config: RunConfig, found: Compared, keep: str | None, out: Path) -> dict[str, Any]:
     """Write the graph that was asked for or that helps most; what was written, and what is next."""
-    from nefele.runs.candidates import KINDS
+    from nefele.runs.config import LEARN, LEARNT
     from nefele.runs.graphs import write_edges
 
     name = keep or found.facts["best"]
@@ -188,26 +188,27 @@ def _write(config: RunConfig, found: Compared, keep: str | None, out: Path) -> d
     if not graph.n_edges:
         raise ValueError(f'The graph "{name}" must have an edge to be written; it has none.')
     write_edges(graph, out)
-    isolates = bool((graph.degree == 0).any())
+    isolates = name not in LEARNT and bool((graph.degree == 0).any())
     written = {"graph": name, "file": str(out), "nodes": graph.n_nodes, "edges": graph.n_edges}
-    written["learnt"] = name in KINDS and KINDS[name].learnt
-    return {"written": written, "next": _next(config, out, isolates)}
+    written["learnt"] = name in LEARNT
+    source = f"{LEARN}:{name}" if name in LEARNT else str(out)
+    return {"written": written, "next": _next(config, source, isolates)}
 
 
-def _next(config: RunConfig, out: Path, isolates: bool) -> str:
+def _next(config: RunConfig, graph: str, isolates: bool) -> str:
     """The `nefele fit` with the same options."""
     words = ["nefele", "fit", config.data, "--node", config.node, "--target", config.target]
     lists = {"--features": config.features, "--coords": config.coords}
     for option, names in lists.items():
         words += [] if names is None else [option, ",".join(names)]
     usual = {"penalty": "l2", "time": None, "task": "regression", "weighting": "rows", "l2": None}
-    for name, default in usual.items():
+    for name, default in {**usual, "k": 5}.items():
         value = getattr(config, name)
         words += [] if value == default else [f"--{name}", str(value)]
     words += [] if config.standardize else ["--no-standardize"]
     words += ["--drop-missing"] if config.drop_missing else []
     words += ["--allow-isolates"] if isolates else []
-    return shlex.join([*words, "--graph", str(out)])
+    return shlex.join([*words, "--graph", graph])
 
 
 def _show(facts: dict[str, Any], out: Path, *, as_json: bool, quiet: bool) -> None:
@@ -282,11 +283,10 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
     )
     if written["learnt"]:
         yield (
-            "Note: these edges have seen all rows, also those that a later fit holds out: its "
-            "errors will look better than they are. The table above is free of that"
-            + (f" (but for being the best of {tried} graphs)" if tried > 1 else "")
-            + ". For honest errors of the fit, fit other rows than these, or use --graph learn, "
-            'which learns "moments" without the held-out rows.'
+            "Note: these edges have seen all rows, also those that a later fit holds out; its "
+            "errors would look better than they are. The command below learns the same graph "
+            "without the held-out rows, as the table above did"
+            + (f" (but for being the best of {tried} graphs)." if tried > 1 else ".")
         )
     yield f"Next: {facts['next']}"
 

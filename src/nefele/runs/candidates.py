@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import check_name
+from nefele._ids import distinct
 from nefele.estimators.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
 from nefele.graph import Graph
 from nefele.graph_learning import (
@@ -22,46 +24,55 @@ from nefele.graph_learning import (
     WassersteinGraph,
 )
 from nefele.graph_learning._compare import CLIQUE
-from nefele.runs.config import LEARN, RunConfig
+from nefele.runs.config import RunConfig
 
 GIVEN = "given"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make a graph: from k and the places of the nodes, how it joins them, its needs."""
+    """A way to make a graph, from k and the places of the nodes, and what it needs.
+
+    Attributes
+    ----------
+    make : callable
+    needs : str
+        An option that must be given.
+    usual : bool
+        Whether it is tried by default.
+    pairs : bool
+        Whether all pairs of nodes are compared.
+    """
 
     make: Callable[[int, dict[str, Any]], Any]
-    words: str
     needs: str = ""
     usual: bool = True
-    learnt: bool = True
     pairs: bool = True
 
 
 KINDS = {
-    GIVEN: Kind(lambda k, at: None, "the edges of --graph", "--graph", learnt=False, pairs=False),
-    "nearest": Kind(
-        lambda k, at: SpatialKNN(k, **at), "near in space", "--coords", learnt=False, pairs=False
-    ),
-    "delaunay": Kind(
-        lambda k, at: DelaunayGraph(**at), "cells touch", "--coords", learnt=False, pairs=False
-    ),
-    "moments": Kind(lambda k, at: MomentsKNN(k), "similar means and deviations", pairs=False),
-    "wasserstein": Kind(
-        lambda k, at: WassersteinGraph(k=k, shrinkage=0.1, standardize=True),
-        "similar Gaussian fits",
-    ),
-    "losses": Kind(lambda k, at: LossGraph(k), "models do well on each other's rows"),
-    "labels": Kind(
-        lambda k, at: LabelGraph(k=k), "similar shares of the classes", "--task classification"
-    ),
-    "covariances": Kind(
-        lambda k, at: EmbeddingKNN(k=k), "similar means, deviations and covariances", usual=False
-    ),
-    "gradients": Kind(lambda k, at: GradientGraph(k), "pull one model the same way", usual=False),
-    "pooling": Kind(lambda k, at: PoolingGainGraph(k), "gain by pooling their rows", usual=False),
+    GIVEN: Kind(lambda k, at: None, "--graph", pairs=False),
+    "nearest": Kind(lambda k, at: SpatialKNN(k, **at), "--coords", pairs=False),
+    "delaunay": Kind(lambda k, at: DelaunayGraph(**at), "--coords", pairs=False),
+    "moments": Kind(lambda k, at: MomentsKNN(k), pairs=False),
+    "wasserstein": Kind(lambda k, at: WassersteinGraph(k=k, shrinkage=0.1, standardize=True)),
+    "losses": Kind(lambda k, at: LossGraph(k)),
+    "labels": Kind(lambda k, at: LabelGraph(k=k), "--task classification"),
+    "covariances": Kind(lambda k, at: EmbeddingKNN(k=k), usual=False),
+    "gradients": Kind(lambda k, at: GradientGraph(k), usual=False),
+    "pooling": Kind(lambda k, at: PoolingGainGraph(k), usual=False),
 }
+
+
+def most_neighbours(k: int, parts: Iterable[NDArray[Any]]) -> int:
+    """k, or fewer where the ids of some part of the rows are too few for it.
+
+    Examples
+    --------
+    >>> most_neighbours(5, [np.array(["a", "b", "c"]), np.array(["a", "b"])])
+    1
+    """
+    return max(1, min(k, *(len(distinct(ids)) - 1 for ids in parts)))
 
 
 class Remembered(GraphBuilder):
@@ -101,10 +112,10 @@ def choose_kinds(
     config: RunConfig, names: Iterable[str] | None, keep: str | None
 ) -> tuple[list[str], dict[str, str]]:
     """Names of the candidates, and why others are left out; a ValueError for impossible ones."""
-    if config.graph == LEARN:
+    if config.graph is not None and config.learns:
         raise ValueError(
-            '--graph must be an edge file; "learn" makes the graph that is called "moments" here, '
-            "and that is tried anyway. Leave it out."
+            f"--graph must be an edge file here; got {config.graph!r}. Name learnt graphs by "
+            f"--try {config.learner}."
         )
     met = {
         "": True,

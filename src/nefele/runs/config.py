@@ -16,6 +16,15 @@ TASKS = ("regression", "classification")
 WEIGHTINGS = ("rows", "nodes")
 RESERVED = "intercept"  # the name of the constant in coef.csv and in the report
 LEARN = "learn"
+LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
+    "moments": "whose rows look most like its own",
+    "wasserstein": "whose rows look most like draws from the same Gaussian",
+    "losses": "whose models do best on its rows",
+    "labels": "with the most similar shares of the classes",
+    "covariances": "with the most similar means, deviations and covariances",
+    "gradients": "that pull a common model in the same direction",
+    "pooling": "with which it gains most by pooling their rows, where it gains at all",
+}
 _PATHS = ("data", "graph", "out")
 _LISTS = ("features", "coords")
 _FLAGS = ("standardize", "drop_missing", "allow_isolates")
@@ -36,7 +45,7 @@ class RunConfig:
         Default: all numeric columns that play no other part.
     graph : str, optional
         Edge file with columns source, target and perhaps weight, or "learn" (the default without
-        coordinates).
+        coordinates), or "learn:" and a name of `LEARNT`.
     coords : tuple of str, optional
         Two columns, constant at each node; without a graph they give one.
     k : int
@@ -103,6 +112,10 @@ class RunConfig:
         if self.l2 is not None:
             check_number(self.l2, "l2", low=0.0)
         _check_alpha(self.alpha)
+        if self.learns:
+            check_name(self.learner, LEARNT, "learnt graph")
+            if self.learner == "labels" and self.task != "classification":
+                raise ValueError('The graph "learn:labels" needs --task classification. Add it.')
         self._check_roles()
 
     def _check_roles(self) -> None:
@@ -133,12 +146,17 @@ class RunConfig:
     @property
     def learns(self) -> bool:
         """Whether the graph comes from the rows."""
-        return self.graph == LEARN or (self.graph is None and self.coords is None)
+        return _is_learnt(self.graph) or (self.graph is None and self.coords is None)
+
+    @property
+    def learner(self) -> str:
+        """Which graph of `LEARNT` is learnt, if one is."""
+        return (self.graph or LEARN).removeprefix(LEARN).removeprefix(":") or "moments"
 
     @property
     def edge_file(self) -> str | None:
         """The file with the edges, if there is one."""
-        return None if self.graph in (None, LEARN) else self.graph
+        return None if self.graph is None or _is_learnt(self.graph) else self.graph
 
     @property
     def ridge(self) -> float:
@@ -164,7 +182,7 @@ class RunConfig:
         found: dict[str, Any] = {}
         for name in _PATHS:
             value = getattr(self, name)
-            if value is not None and not (name == "graph" and value == LEARN):
+            if value is not None and not (name == "graph" and _is_learnt(value)):
                 found[name] = str((base / Path(value).expanduser()).resolve())
         return replace(self, **found)
 
@@ -183,6 +201,10 @@ class RunConfig:
             if value is not None:
                 lines.append(f"{f.name} = {_toml(value)}")
         return "\n".join(lines) + "\n"
+
+
+def _is_learnt(graph: str | None) -> bool:
+    return graph is not None and (graph == LEARN or graph.startswith(f"{LEARN}:"))
 
 
 def read_config(path: Path) -> RunConfig:
@@ -258,7 +280,7 @@ target = "tmax"           # column to predict
 # features = ["wind"]     # default: all numeric columns that play no other part
 
 # Which nodes are neighbours: a file, coordinates, or learnt from the rows (the default).
-# graph = "edges.csv"     # columns source, target and perhaps weight; or "learn"
+# graph = "edges.csv"     # columns source, target and perhaps weight; or "learn", "learn:losses"
 # coords = ["lat", "lon"] # two columns, constant at each node
 k = 5                     # neighbours of each node, for coords and for "learn"
 # allow_isolates = true   # ids without an edge are fitted by their own rows

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from nefele._ids import distinct
 from nefele.estimators import GTVClassifierCV, GTVRegressorCV
 from nefele.estimators._folds import take
 from nefele.graph import Graph
 from nefele.graph_learning import CliqueGraph, GraphSelectorCV
 from nefele.graph_learning._compare import ALONE, CLIQUE
 from nefele.losses import Logistic, Squared
-from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds
+from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.folder import RunFolder
@@ -30,7 +29,6 @@ from nefele.runs.split import folds_inside
 from nefele.runs.wording import METRICS, missed_notes
 from nefele.solvers import PrimalDual
 
-_REFERENCES = {ALONE: "own data only", CLIQUE: "everyone joined to everyone"}
 _MOST_PAIRED = 5_000  # nodes up to which all pairs are compared: one matrix of 200 MB
 _MOST_WORK = 5e8  # squared nodes x columns: a Wasserstein graph then takes about 40 seconds
 _FEW_UNKNOWNS = 300  # up to which Newton steps at each certified point are cheap; at 1000, dear
@@ -150,7 +148,7 @@ class _Comparison:
         self, kinds: list[str], left_out: dict[str, str], tick: Callable[[str], object]
     ) -> dict[str, Any]:
         """Candidates whose graphs can be made of all rows and of each fold's training rows."""
-        k = min(self.config.k, *(len(distinct(part.node_ids)) - 1 for part in self.parts))
+        k = most_neighbours(self.config.k, [part.node_ids for part in self.parts])
         metric = "haversine" if self.inputs.geographic else "euclidean"
         at = {"coords": self.inputs.places, "metric": metric}
         found: dict[str, Any] = {}
@@ -158,7 +156,7 @@ class _Comparison:
             if name == GIVEN:
                 found[name] = self.given
                 continue
-            self.model.graph = Remembered(KINDS[name].make(max(k, 1), at))
+            self.model.graph = Remembered(KINDS[name].make(k, at))
             try:
                 for part in self.parts:
                     tick(f"{name}: edges")
@@ -246,8 +244,7 @@ def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
         found.append(
             {
                 "graph": name,
-                "joins": _REFERENCES.get(name) or KINDS[name].words,
-                "reference": name in _REFERENCES,
+                "reference": name in (ALONE, CLIQUE),
                 "edges": int(table["n_edges"][place]),
                 "error": -float(table["mean_test_score"][place]),
                 "fold_errors": (-selector.trials_[name].scores).tolist(),

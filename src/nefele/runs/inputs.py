@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._ids import IdIndex, describe, distinct
 from nefele.graph import Graph
-from nefele.runs.config import RunConfig, check_features
+from nefele.runs.config import LEARNT, RunConfig, check_features
 from nefele.runs.edges import edge_graph
 from nefele.runs.tables import Table
 
@@ -265,8 +265,8 @@ def _graph(
         asked = "" if config.graph else " (no --graph and no --coords was given)"
         return None, [
             f"The graph was learnt from the data{asked}: each node is joined to the "
-            f"{_number(min(config.k, others), 'node')} whose rows look most like its own. "
-            "It says nothing about causes."
+            f"{_number(min(config.k, others), 'node')} {LEARNT[config.learner]}. It says nothing "
+            "about causes."
         ]
     from nefele.graphs import knn
 

@@ -18,11 +18,10 @@ from nefele.estimators import GTVClassifier, GTVClassifierCV, GTVRegressor, GTVR
 from nefele.estimators._cv_base import cluster_table
 from nefele.estimators._design import Design, Rows
 from nefele.estimators._folds import follow, run_fold, take
-from nefele.estimators.builders import MomentsKNN
 from nefele.estimators.clearest import clearest
-from nefele.graph import Graph
 from nefele.losses import Logistic, Squared
 from nefele.result import Result
+from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
@@ -69,15 +68,22 @@ class Pipeline:
 
     def __init__(self, config: RunConfig, inputs: Inputs) -> None:
         self.config, self.inputs = config, inputs
-        self.model = make_model(config, inputs.graph)
-        self.rows: Rows = self.model._take_rows(
-            inputs.frame(config.node), inputs.y, None, None, reset=True
-        )
         self.train, self.test = hold_out(inputs.ids, inputs.times, config.seed)
         self.splits: list[Any] = []
         if self.automatic:
             times = None if inputs.times is None else inputs.times[self.train]
             self.splits = folds_inside(inputs.ids[self.train], times, config.folds, config.seed)
+        graph = self._learner() if inputs.graph is None else inputs.graph
+        self.model = make_model(config, graph)
+        self.rows: Rows = self.model._take_rows(
+            inputs.frame(config.node), inputs.y, None, None, reset=True
+        )
+
+    def _learner(self) -> Any:
+        """What learns the graph in each fit."""
+        ids = self.inputs.ids[self.train]
+        k = most_neighbours(self.config.k, [ids, *(ids[split[0]] for split in self.splits)])
+        return KINDS[self.config.learner].make(k, {})
 
     @property
     def automatic(self) -> bool:
@@ -242,8 +248,8 @@ class Pipeline:
         }
 
 
-def make_model(config: RunConfig, graph: Graph | None) -> Any:
-    """The estimator of a run, not yet fitted."""
+def make_model(config: RunConfig, graph: Any) -> Any:
+    """The estimator of a run, not yet fitted, with a graph or with what learns one."""
     options: dict[str, Any] = {
         "node": config.node,
         "penalty": config.penalty,
@@ -252,10 +258,9 @@ def make_model(config: RunConfig, graph: Graph | None) -> Any:
         "unseen": "pooled",
         "tol": config.tol,
     }
-    source = MomentsKNN(config.k) if graph is None else graph
     if config.task == "classification":
-        return GTVClassifier(source, loss=Logistic(l2=config.ridge), **options)
-    return GTVRegressor(source, loss=Squared(l2=config.ridge), **options)
+        return GTVClassifier(graph, loss=Logistic(l2=config.ridge), **options)
+    return GTVRegressor(graph, loss=Squared(l2=config.ridge), **options)
 
 
 class NodeErrors:

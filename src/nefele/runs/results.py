@@ -219,7 +219,7 @@ def graph_source(config: RunConfig) -> str:
     if config.edge_file is not None:
         return f"from {Path(config.edge_file).name}"
     if config.learns:
-        return "learnt from the data"
+        return "learnt from the data" + (f" ({config.learner})" if config.graph else "")
     return f"{config.k} nearest by {', '.join(config.coords or ())}"
 
 
