@@ -62,7 +62,7 @@ def test_examples_of_estimators(name):
         )
         assert better < worse
     elif name == "learn_the_graph":
-        assert re.search(r'"loss" helps: 0\.\d+ \+- ', printed)
+        assert re.search(r'"loss" helps: 0\.\d+ ± ', printed)
         assert "suspicious edges             'shop 00' - 'shop 01'" in printed
     elif name == "cold_start":
         slopes = [float(x) for x in re.findall(r"(-\d+\.\d+)$", printed, re.MULTILINE)]

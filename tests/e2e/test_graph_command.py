@@ -123,7 +123,7 @@ def test_the_text_says_what_is_in_the_table_and_what_to_do_next(home):
     text = (home / "text.txt").read_text(encoding="utf-8")
     for words in ("one clique", "over shuffled", "mean squared error", " ± ", '"losses" helps:'):
         assert words in text
-    assert 'of "losses", made of all rows, to edges.csv.' in text
+    assert 'of "losses", learnt from all rows, to edges.csv.' in text
     assert "its errors would look better than they are" in text
     command = "fit shops.csv --node shop --target sales --features price,rain,wind"
     assert f"Next: nefele {command} --graph learn:losses\n" in text
@@ -196,7 +196,7 @@ def test_a_clear_gain_that_shuffled_copies_nearly_reach_is_explained():
     found = judged([3.0, 3.1, 3.0], shuffled=[3.0, 3.0, 4.0])
     assert not found.helps_ and found.gain_ > 5 * found.gain_se_
     assert verdict(found) == (
-        'No graph helps: the best, "losses", gains 1 +- 0.058 over one clique, and 0.3 +- 0.35 '
+        'No graph helps: the best, "losses", gains 1 ± 0.058 over one clique, and 0.3 ± 0.35 '
         "over its shuffled copies; not both are clear."
     )
 

@@ -39,12 +39,35 @@ def home(tmp_path_factory):
 
 def test_the_run_keeps_pictures_and_facts(home):
     facts = facts_of(home)
-    assert set(facts["pictures"]) == {"graph.svg", "proven.svg", "critical.svg", "slack.svg"}
+    assert set(facts["pictures"]) == {"graph.svg", "proven.svg", "critical.svg"}
     assert {p.name for p in (home / "first/pictures").iterdir()} == set(facts["pictures"])
     said = dict(facts["theory"])
-    assert "of 9 edges join models within" in said["proven at the optimum"]
+    assert "of 9 edges join models that differ by at most" in said["proven at the optimum"]
+    assert said["proven at the optimum"].endswith("join models that differ; 0 undecided")
     assert "all nodes have one model" in said["critical alpha"]
     assert "clusters of several nodes" in said["well-connected"]
+
+
+def test_above_the_critical_alpha_all_are_proven_equal(home):
+    assert run(*FIT, "--alpha", "50", "--out", "one", cwd=home).returncode == 0
+    facts = facts_of(home, "one")
+    assert facts["summary"]["clusters"] == 1
+    said = dict(facts["theory"])
+    assert said["proven at the optimum"].startswith("all 9 edges join equal models")
+    assert dict(facts["diagnostics"])["homophily of the parameters"] == "all models are equal"
+
+
+def test_well_connected_clusters_are_shown(tmp_path):
+    write(tmp_path)
+    pairs = [(i, j) for i in range(10) for j in range(i) if i // 5 == j // 5]
+    ends = [[f"{k:03d}" for k in side] for side in zip(*pairs, (0, 9), strict=True)]
+    weight = [1.0] * len(pairs) + [0.01]
+    table = pl.DataFrame({"source": ends[0], "target": ends[1], "weight": weight})
+    table.write_csv(tmp_path / "edges.csv")
+    assert run(*FIT, "--alpha", "1", "--out", "first", cwd=tmp_path).returncode == 0
+    facts = facts_of(tmp_path)
+    assert "2 of 2 clusters of several nodes" in dict(facts["theory"])["well-connected"]
+    assert "slack.svg" in facts["pictures"]
 
 
 def test_the_critical_alpha_divides_the_path(home):
@@ -58,8 +81,8 @@ def test_the_critical_alpha_divides_the_path(home):
 
 def test_the_report_shows_them(home):
     text = (home / "first/report.html").read_text(encoding="utf-8")
-    assert text.count('<img src="data:image/svg+xml') == 4
-    assert "What it takes to hold all nodes together" in text and "critical alpha" in text
+    assert text.count('<img src="data:image/svg+xml') == 3
+    assert "What it takes to hold neighbours together" in text and "critical alpha" in text
 
 
 def test_a_picture_of_ones_own_enters_the_report(home):

@@ -88,7 +88,7 @@ class Comparison:
             f"{'kB sent':>10} {'seconds':>8}"
         ]
         for row in self.rows:
-            error = f"{row.error:.4g} +- {row.spread:.2g}"
+            error = f"{row.error:.4g} ± {row.spread:.2g}"
             counted = np.isfinite(row.rounds)
             rounds, sent = f"{row.rounds:.0f}", f"{row.bytes / 1e3:.1f}"
             lines.append(

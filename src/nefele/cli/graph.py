@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _EDGE_FILES = (".csv", ".parquet", ".pq")
 _PICTURES = (".svg", ".png")
 _CLIQUE = "one clique"
+_SAME = 1e-6  # relative difference of errors that is none
 
 
 def graph(
@@ -119,11 +120,12 @@ def graph(
             drop_missing=drop_missing,
             allow_isolates=allow_isolates,
         )
-        out = out or Path(f"nefele-graph-{file_stem(data)}.csv")
-        _check_places(out, picture, (data, *([Path(graph)] if graph else [])), force)
-        from nefele.runs.graphs import compare_graphs
+        from nefele.runs.graphs import choose_kinds, compare_graphs
 
         wanted = None if try_ is None else split_names(try_, "--try")
+        choose_kinds(config, wanted, keep)
+        out = out or Path(f"nefele-graph-{file_stem(data)}.csv")
+        _check_places(out, picture, (data, *([Path(graph)] if graph else [])), force)
         found = compare_graphs(config, wanted, keep, progress_for(quiet or json))
         if picture is not None:
             _draw(found, picture)
@@ -216,14 +218,15 @@ def _show(facts: dict[str, Any], out: Path, *, as_json: bool, quiet: bool) -> No
         print_json(facts)
         return
     if not quiet:
+        way = f"forward in {facts['time']}, " if facts["time"] else ""
         typer.echo(
-            f"{facts['rows']} rows of {facts['nodes']} nodes, held out within the nodes in "
+            f"{facts['rows']} rows of {facts['nodes']} nodes, held out within the nodes, {way}in "
             f"{facts['folds']} folds; each graph is learnt without the held-out rows."
         )
     _print_table(facts)
-    if not quiet:
-        for line in _sentences(facts, out):
-            typer.echo(line)
+    written = facts["written"]
+    for line in [facts["verdict"], *_wrote(written)] if quiet else _sentences(facts, out):
+        typer.echo(line)
 
 
 def _print_table(facts: dict[str, Any]) -> None:
@@ -277,10 +280,7 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
     if written is None:
         yield from _nothing_written(facts, out)
         return
-    yield (
-        f'Wrote {written["edges"]} edges of "{written["graph"]}", made of all rows, to '
-        f"{written['file']}."
-    )
+    yield from _wrote(written)
     if written["learnt"]:
         yield (
             "Note: these edges have seen all rows, also those that a later fit holds out; its "
@@ -291,11 +291,19 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
     yield f"Next: {facts['next']}"
 
 
+def _wrote(written: dict[str, Any] | None) -> Iterator[str]:
+    if written is not None:
+        learnt = ", learnt from all rows," if written["learnt"] else ""
+        edges = f'{written["edges"]} edges of "{written["graph"]}"'
+        yield f"Wrote {edges}{learnt} to {written['file']}."
+
+
 def _nothing_written(facts: dict[str, Any], out: Path) -> Iterator[str]:
+    rows = {row["graph"]: row["error"] for row in facts["graphs"]}
     best = next(row["graph"] for row in facts["graphs"] if not row["reference"])
     left = f" {out}, which was there before, is left as it was." if out.exists() else ""
     yield f"No edges were written.{left} --keep {best} writes that graph anyway."
-    if facts["graphs"][0]["graph"] == _CLIQUE:
+    if facts["reference"] == _CLIQUE and rows[_CLIQUE] < (1 - _SAME) * rows[best]:
         yield (
             "Joining everyone to everyone does better than any of these graphs: that is what "
             f'--keep "{_CLIQUE}" writes.'

@@ -27,10 +27,12 @@ def report(
         folder = RunFolder(run)
         folder.finished_facts()
         check_writable(run)
-        file = write_report_of(folder)
+        view, file = write_report_of(folder), folder.file("report.html")
     if json:
-        print_json({"report": str(file)})
+        print_json({"report": str(file), "pictures": [one.title for one in view.pictures]})
     elif not quiet:
+        for note in view.notes:
+            typer.echo(f"Note: {note}")
         typer.echo(f"Report: {file}")
     if open_:
         typer.launch(str(file.resolve()))

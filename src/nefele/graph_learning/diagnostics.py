@@ -48,9 +48,11 @@ class GraphDiagnostics:
     saturated : float or None
         Share of edges whose dual is at its bound, that is, which the fit cuts. None without a fit
         or for penalties whose duals have no bound.
+    apart : array of ids
+        Nodes with two edges or more, all of which are cut: odd ones, or with a model of their own.
     suspicious : int array of shape (k,)
         Edges that are cut although at one of their ends, with two other edges or more, all others
-        hold: links that perhaps should not be there.
+        hold, and whose other end is not `apart`: links that perhaps should not be there.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class GraphDiagnostics:
     modularity: float
     homophily: float | None = None
     saturated: float | None = None
+    apart: NDArray[Any] = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.int64))
     suspicious: Index = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def rows(self) -> list[tuple[str, str]]:
@@ -89,12 +92,15 @@ class GraphDiagnostics:
             ("communities", f"{len(size)}, modularity {self.modularity:.2f}"),
         ]
         if self.homophily is not None:
-            lines.append(("homophily of the parameters", f"{self.homophily:.2f}"))
+            equal = np.isnan(self.homophily)
+            words = "all models are equal" if equal else f"{self.homophily:.2f}"
+            lines.append(("homophily of the parameters", words))
         if self.saturated is not None:
             pairs = [graph.ids[[graph.head[e], graph.tail[e]]].tolist() for e in self.suspicious]
             named = ", ".join(f"{a!r} - {b!r}" for a, b in pairs[:5])
             more = f", ... ({len(pairs)} in all)" if len(pairs) > 5 else ""
             lines.append(("edges the fit cuts", f"{self.saturated:.0%}"))
+            lines.append(("cut from all neighbours", f"{len(self.apart)}{_some(self.apart)}"))
             lines.append(("suspicious edges", f"{named}{more}" or "none"))
         return lines
 
@@ -148,6 +154,7 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
     communities                  ...
     homophily of the parameters  ...
     edges the fit cuts           25%
+    cut from all neighbours      0
     suspicious edges             'c' - 'd'
     """
     if not isinstance(graph, Graph):
@@ -167,7 +174,8 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
             apart = np.abs(graph.diff(w)).max(axis=1) > _EQUAL * np.abs(w).max(initial=0.0)
             cut = apart & (problem.penalty.domain_ratio(u, problem.scale) >= _FULL)
             extra["saturated"] = float(cut.mean())
-            extra["suspicious"] = _suspicious(graph, cut)
+            alone, extra["suspicious"] = _cut_edges(graph, cut)
+            extra["apart"] = graph.ids[alone]
     return GraphDiagnostics(
         graph,
         len(size),
@@ -203,11 +211,14 @@ def _homophily(graph: Graph, w: Array) -> float:
     return 1.0 - float(np.average(apart, weights=graph.weight)) / spread
 
 
-def _suspicious(graph: Graph, cut: NDArray[np.bool_]) -> Index:
+def _cut_edges(graph: Graph, cut: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Index]:
+    """Nodes with two edges or more that are all cut, and the suspicious edges."""
     count = np.bincount(graph.head[cut], minlength=graph.n_nodes)
     count = count + np.bincount(graph.tail[cut], minlength=graph.n_nodes)
-    alone = (count == 1) & (graph.degree >= 3)
-    return np.flatnonzero(cut & (alone[graph.head] | alone[graph.tail]))
+    apart = (count == graph.degree) & (graph.degree >= 2)
+    held = (count == 1) & (graph.degree >= 3)  # all others of the node hold
+    odd = (held[graph.head] & ~apart[graph.tail]) | (held[graph.tail] & ~apart[graph.head])
+    return apart, np.flatnonzero(cut & odd)
 
 
 def _spectral_gap(graph: Graph, inside: NDArray[np.bool_]) -> float:

@@ -259,7 +259,7 @@ class GraphSelectorCV(BaseEstimator):
         order = np.argsort(-table["mean_test_score"], kind="stable")
         wide = max(len(str(name)) for name in table["name"])
         lines = [
-            f"{'graph':{wide}}  {'score':>10}  {'gain':>9}  {'+-':>8}  {'over shuffled':>13}  edges"
+            f"{'graph':{wide}}  {'score':>10}  {'gain':>9}  {'±':>8}  {'over shuffled':>13}  edges"
         ]
         for k in order:
             part = table["graph_part"][k]
@@ -289,7 +289,7 @@ class GraphSelectorCV(BaseEstimator):
     def _verdict(self) -> str:
         lead = list(self.cv_results_["name"]).index(self._lead)
         part = self.cv_results_["graph_part"][lead]
-        words = f"{self.gain_:.3g} +- {self.gain_se_:.2g}"
+        words = f"{self.gain_:.3g} ± {self.gain_se_:.2g}"
         if not self.helps_:
             why = f'the best, "{self._lead}", gains {words} over {self.reference_}'
             if self.gain_ > 0 and part <= 0:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -40,13 +41,20 @@ class Picture:
     says: str = ""
 
     def __post_init__(self) -> None:
-        if self.media is None:
-            raise ValueError(f"The picture {self.title!r} must be SVG or PNG; it is neither.")
         if len(self.data) > _MOST_BYTES:
             raise ValueError(
                 f"The picture {self.title!r} must have at most {_MOST_BYTES:,} bytes; got "
                 f"{len(self.data):,}. Save it as PNG, or with fewer points."
             )
+        if self.media is None:
+            raise ValueError(f"The picture {self.title!r} must be SVG or PNG; it is neither.")
+        if self.media == _TYPES[".svg"]:
+            try:
+                ElementTree.fromstring(self.data)
+            except ElementTree.ParseError as error:
+                raise ValueError(
+                    f"The picture {self.title!r} must be whole; its SVG is not: {error}."
+                ) from None
 
     @property
     def media(self) -> str | None:

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from nefele.report.encode import safe_json
-from nefele.report.payload import is_ours, payload
+from nefele.report.payload import is_ours, payload, starting_place
 from nefele.report.sample import MOST_EDGES
 from nefele.report.shapes import check_view
 from nefele.report.view import View
@@ -164,15 +164,20 @@ def _pictures(view: View) -> str:
     if not view.pictures:
         return ""
     figures = "".join(
-        f"<figure><figcaption><h3>{_text(one.title)}</h3>"
-        f'<p class="says">{_text(one.says)}</p></figcaption>'
-        f'<img src="{one.address}" alt="{_text(one.title)}" loading="lazy"></figure>'
+        f"<figure><figcaption><h3>{_text(one.title)}</h3>{_says(one.says)}</figcaption>"
+        f'<img src="{one.address}" alt="{_text(f"{one.title}. {one.says}".strip(". "))}"></figure>'
         for one in view.pictures
     )
+    alpha = view.alphas[starting_place(view)]
+    says = _says(f"These pictures stand still: they show the fit with alpha {_short(alpha)}.")
     return (
         '<section class="page still" aria-labelledby="still-title"><h2 id="still-title">'
-        f"The graph, and what is proven</h2><div>{figures}</div></section>"
+        f"The graph, and what is proven</h2>{says}<div>{figures}</div></section>"
     )
+
+
+def _says(words: str) -> str:
+    return f'<p class="says">{_text(words)}</p>' if words else ""
 
 
 def _sent(view: View) -> list[tuple[str, str]]:

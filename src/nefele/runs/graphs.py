@@ -23,7 +23,7 @@ from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds, most_
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.folder import RunFolder
-from nefele.runs.inputs import Inputs, few_rows, read_rows
+from nefele.runs.inputs import Inputs, read_rows
 from nefele.runs.run import Progress, _warnings_as_notes, silent
 from nefele.runs.split import folds_inside
 from nefele.runs.wording import METRICS, missed_notes
@@ -32,6 +32,7 @@ from nefele.solvers import PrimalDual
 _MOST_PAIRED = 5_000  # nodes up to which all pairs are compared: one matrix of 200 MB
 _MOST_WORK = 5e8  # squared nodes x columns: a Wasserstein graph then takes about 40 seconds
 _FEW_UNKNOWNS = 300  # up to which Newton steps at each certified point are cheap; at 1000, dear
+_FEW_ALPHAS = 6
 _FEW_NODES = 500  # up to which one shuffled copy is too much a matter of chance
 
 
@@ -76,7 +77,7 @@ def compare_graphs(
     kinds, left_out = choose_kinds(config, names, keep)
     with _warnings_as_notes() as warned:
         inputs = read_rows(config)
-        notes = [*inputs.notes, *few_rows(inputs.ids)]
+        notes = list(inputs.notes)
         given: Graph | None = None
         if config.edge_file is not None and GIVEN in kinds:
             path = Path(config.edge_file)
@@ -94,6 +95,7 @@ def compare_graphs(
             if keep in left_out:
                 raise ValueError(f"--keep {keep} is not possible: {left_out[keep]}")
             selector = trial.judge(graphs, told)
+    notes += trial.remarks()
     notes += [note for note in warned() if note not in notes]
     missed = sum(trial.n_missed for trial in selector.trials_.values())
     notes += missed_notes({"comparison": missed}, config.tol)
@@ -123,6 +125,24 @@ class _Comparison:
         rows = self.model._take_rows(self.frame, inputs.y, None, None, reset=True)
         self.parts = [rows, *(take(rows, train) for train, _ in self.splits)]
         self.n_shuffles = 2 if len(self.nodes) <= _FEW_NODES else 1
+
+    def remarks(self) -> list[str]:
+        """What a reader of the comparison must know."""
+        found, n = [], len(self.nodes)
+        k, n_alphas = self.config.k, self.config.n_alphas
+        if n_alphas < _FEW_ALPHAS:
+            found.append(
+                f"Only {n_alphas} strengths of the coupling were tried: the references may be "
+                f"better than they look here. Use --n-alphas {_FEW_ALPHAS} or more."
+            )
+        if k >= n:
+            found.append(f"Each of {n} nodes has {n - 1} others: --k {k} is taken as {n - 1}.")
+        if n > CliqueGraph().max_complete:
+            found.append(
+                f'"{CLIQUE}" of so many nodes is a star: each of them is joined to one more node '
+                "without rows, which pulls them together as all the edges between them would."
+            )
+        return found
 
     def n_steps(self, count: int) -> int:
         """How often `tick` is called for so many candidates, at most."""
@@ -197,6 +217,7 @@ class _Comparison:
             "features": list(self.inputs.features),
             "metric": METRICS[self.config.task],
             "folds": len(selector.trials_[ALONE].scores),
+            "time": self.config.time,
             "shuffles": self.n_shuffles,
             "level": selector.level,
             "rows_not_judged": selector.n_left_out_,
@@ -218,7 +239,7 @@ def verdict(selector: GraphSelectorCV) -> str:
     if selector.helps_ and not worth(selector):
         return (
             f'No graph helps much: the best, "{selector.best_name_}", gains '
-            f"{selector.gain_:.3g} +- {selector.gain_se_:.2g} over {selector.reference_}, "
+            f"{selector.gain_:.3g} ± {selector.gain_se_:.2g} over {selector.reference_}, "
             "which is less than 1% of the error."
         )
     # the last line of the summary; nothing is kept where nothing is written
@@ -227,7 +248,7 @@ def verdict(selector: GraphSelectorCV) -> str:
     if selector.helps_ or not min(best["gain"] or 0.0, best["over_shuffled"] or 0.0) > 0:
         return text
     error = best["over_shuffled_se"]
-    more = f"{best['over_shuffled']:.3g}" + ("" if error is None else f" +- {error:.2g}")
+    more = f"{best['over_shuffled']:.3g}" + ("" if error is None else f" ± {error:.2g}")
     return f"{text[:-1]}, and {more} over its shuffled copies; not both are clear."
 
 
@@ -246,8 +267,8 @@ def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
                 "graph": name,
                 "reference": name in (ALONE, CLIQUE),
                 "edges": int(table["n_edges"][place]),
-                "error": -float(table["mean_test_score"][place]),
-                "fold_errors": (-selector.trials_[name].scores).tolist(),
+                "error": 0.0 - float(table["mean_test_score"][place]),
+                "fold_errors": (0.0 - selector.trials_[name].scores).tolist(),
                 "alpha": float(table["alpha"][place]),
                 "gain": _number(table["gain"][place]),
                 "gain_se": _number(table["gain_se"][place]),

@@ -240,8 +240,8 @@ def _places(
             row = int((lost | moved).argmax())
             what = "is missing" if lost[row] else "differs from that of an earlier row of the node"
             raise ValueError(
-                f'{table.name}: coordinates must be constant at each node; "{name}" of node '
-                f"{str(ids[row])!r} {what}, at {table.line(row)}. Correct it."
+                f"{table.name}: coordinates must be known and constant at each node; "
+                f'"{name}" of node {str(ids[row])!r} {what}, at {table.line(row)}. Correct it.'
             )
     return {
         str(n): (float(a), float(b)) for n, (a, b) in zip(nodes, points[first], strict=True)

@@ -236,14 +236,14 @@ class Pipeline:
         w = final.from_units(*model._stacked())
         places = self.inputs.positions(nodes)
         fit = Fit.of(model, final.problem, w, places, self.inputs.geographic)
-        diagnostics, facts, draws = examine(fit)
+        found = examine(fit)
         names = []
-        for name, picture in drawn(fit, draws):
+        for name, picture in drawn(fit, found.draws):
             self.folder.write(f"pictures/{name}", picture.write)
             names.append(name)
         return {
-            "diagnostics": np.array(diagnostics, dtype=str).reshape(-1, 2),
-            "theory": np.array(facts, dtype=str).reshape(-1, 2),
+            "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
+            "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
             "pictures": np.array(names, dtype=str),
         }
 

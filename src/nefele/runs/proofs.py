@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array
+from nefele.graph import Graph
 from nefele.graph_learning import graph_diagnostics
 from nefele.problem import Problem
 from nefele.report import Picture
@@ -18,9 +19,9 @@ from nefele.result import Result, Status
 from nefele.runs.wording import PICTURES
 from nefele.solvers import solve
 from nefele.theory import (
+    CriticalLambda,
     WellConnected,
     certify_clusters,
-    consensus_bound,
     critical_lambda,
     edge_influence,
     plot_certified,
@@ -36,6 +37,7 @@ _MOST_CLUSTERED = 2_000  # nodes for maximum flows
 _MOST_REMOVED = 1_000_000  # numbers of all changes when each edge is removed
 _MOST_BARS = 40
 _MOST_DRAWN = 2_000  # nodes
+_UNITS = "norm in standardized units"
 _PROOF, _STEPS = 1e-10, 3_000  # relative gap for proofs, and steps to spend on it
 
 Fact = tuple[str, str]
@@ -82,71 +84,110 @@ class Fit:
         return cls(model, problem, result, model.clusters_, xy)
 
 
-def examine(fit: Fit) -> tuple[list[Fact], list[Fact], dict[str, Draw]]:
+@dataclass(eq=False)
+class Examined:
+    """What was found about a fit.
+
+    Attributes
+    ----------
+    diagnostics, theory : lists of (str, str)
+        Label and value, of the graph and of what theory says.
+    draws : dict
+        {name of `PICTURES`: what draws it into an Axes}.
+    """
+
+    diagnostics: list[Fact] = field(default_factory=list)
+    theory: list[Fact] = field(default_factory=list)
+    draws: dict[str, Draw] = field(default_factory=dict)
+
+
+def examine(fit: Fit) -> Examined:
     """Diagnostics of the graph, facts of theory, and what draws each picture.
 
     What theory does not cover (a loss without a gradient, a graph too large) is left out.
     """
-    diagnostics: list[Fact] = []
-    draws: dict[str, Draw] = {}
-    if fit.problem.graph.n_nodes <= MOST_NODES:
-        found = graph_diagnostics(fit.problem.graph, fit.model)
-        diagnostics = found.rows()
-        if fit.problem.graph.n_edges:
-            draws["graph.svg"] = lambda ax: found.plot(fit.positions, ax)
-    facts: list[Fact] = []
-    if not (fit.problem.coupled and fit.problem.graph.n_edges):
-        return diagnostics, facts, draws
-    for part in (_certified, _critical, _connected, _removed):
+    found, graph = Examined(), fit.problem.graph
+    if graph.n_nodes <= MOST_NODES:
+        look = graph_diagnostics(graph, fit.model)
+        found.diagnostics = look.rows()
+        if graph.n_edges:
+            found.draws["graph.svg"] = lambda ax: look.plot(fit.positions, ax)
+    if not (fit.problem.coupled and graph.n_edges):
+        return found
+    for part in (_equal_or_not, _connected, _removed):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for fact, name, draw in part(fit):
-                    facts.append(fact)
+                    found.theory.append(fact)
                     if draw is not None:
-                        draws[name] = draw
+                        found.draws[name] = draw
         except (ValueError, np.linalg.LinAlgError):
             continue  # its assumptions do not hold
-    return diagnostics, facts, draws
+    return found
 
 
 Found = Iterator[tuple[Fact, str, Draw | None]]
 
 
-def _certified(fit: Fit) -> Found:
+def _equal_or_not(fit: Fit) -> Found:
+    """The critical alpha, and which neighbours are proven to agree below it."""
+    critical = _critical(fit)
+    if critical is not None:
+        yield _critical_fact(fit, critical)
+        if fit.problem.lam >= critical.value:
+            n = fit.problem.graph.n_edges
+            words = f"all {n} edges join equal models: alpha is not below the critical one"
+            yield ("proven at the optimum", words), "", None
+            return
     if fit.result is None:
         return
     found = certify_clusters(fit.result)
-    close = found.upper <= found.tol
+    counts = [int(part.sum()) for part in (found.close, found.apart, found.undecided)]
     words = (
-        f"{int(close.sum())} of {len(close)} edges join models within {found.tol:.2g} of each "
-        f"other, {int(found.differs.sum())} join models that differ"
+        f"{counts[0]} of {sum(counts)} edges join models that differ by at most {found.tol:.2g} "
+        f"({_UNITS}), if at all; {counts[1]} join models that differ; {counts[2]} undecided"
     )
     form = "proven at the optimum" if found.proven else "estimated at the optimum"
 
     def draw(ax: Any) -> object:
         return plot_certified(found, fit.problem, positions=fit.positions, ax=ax)
 
-    yield (form, words), "proven.svg", draw if close.any() else None
+    yield (form, words), "proven.svg", draw if counts[0] else None
 
 
-def _critical(fit: Fit) -> Found:
+def _critical(fit: Fit) -> CriticalLambda | None:
+    """The critical alpha where it is known within seconds."""
     problem = fit.problem
     size, most = problem.graph.n_edges * problem.d, _MOST_FLOW.get(fit.model.penalty, 0)
     if size > most:
-        return
-    found = critical_lambda(problem)
+        return None
+    try:
+        found = critical_lambda(problem)
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+    return found if np.isfinite(found.value) and found.value > 0 else None
+
+
+def _critical_fact(fit: Fit, found: CriticalLambda) -> tuple[Fact, str, Draw]:
+    graph = fit.problem.graph
     value, least = f"{found.value:.4g}", f"{found.lower:.4g}"
     words = value if found.exact else f"between {least} and {value}"
-    many = int(problem.graph.components.max())
-    where = "each part of the graph has one model" if many else "all nodes have one model"
+    parts = int(graph.components.max())
+    where = "each part of the graph has one model" if parts else "all nodes have one model"
+    narrow = _ends(graph, int(found.load.argmax()))
 
     def draw(ax: Any) -> object:
-        plot_critical_flow(found, problem, positions=fit.positions, ax=ax)
-        return ax.set_title(f"critical alpha = {found.value:.4g}")
+        plot_critical_flow(found, fit.problem, positions=fit.positions, ax=ax)
+        return ax.set_title(f"critical alpha = {value}; a bottleneck: {narrow}")
 
-    drawn = draw if np.isfinite(found.value) and found.value > 0 else None
-    yield ("critical alpha", f"{words}: from there on {where}"), "critical.svg", drawn
+    fact = ("critical alpha", f"{words}: from there on {where}; a bottleneck is {narrow}")
+    return fact, "critical.svg", draw
+
+
+def _ends(graph: Graph, edge: int) -> str:
+    a, b = graph.ids[[graph.head[edge], graph.tail[edge]]].tolist()
+    return f"{a!r} - {b!r}"
 
 
 def _connected(fit: Fit) -> Found:
@@ -161,8 +202,9 @@ def _connected(fit: Fit) -> Found:
     def draw(ax: Any) -> object:
         return plot_slack(several, ax=ax).set_xlabel("nodes of the cluster")
 
-    fact = ("well-connected", f"{words} (Theorem 2; sufficient, not necessary)")
-    yield fact, "slack.svg", draw if count <= _MOST_BARS else None
+    fact = ("well-connected", f"{words} (by Theorem 2 of the first paper, which asks for a lot)")
+    # where none is, the picture would look like an alarm, and it is none
+    yield fact, "slack.svg", draw if several.holds.any() and count <= _MOST_BARS else None
 
 
 def _several(found: WellConnected, size: Any) -> WellConnected:
@@ -182,27 +224,20 @@ def _several(found: WellConnected, size: Any) -> WellConnected:
 
 def _removed(fit: Fit) -> Found:
     problem, graph = fit.problem, fit.problem.graph
-    if fit.model.penalty != "squared_l2":
-        return
-    if fit.result is not None and graph.n_nodes <= _MOST_CLUSTERED:
-        bound = consensus_bound(fit.result).value
-        if np.isfinite(bound).all():
-            words = f"at most {float(bound.max()):.3g}, summed squares, standardized units"
-            yield ("spread of the models", words), "", None
-    if graph.n_edges * graph.n_nodes * problem.d > _MOST_REMOVED:
+    size = graph.n_edges * graph.n_nodes * problem.d
+    if fit.model.penalty != "squared_l2" or size > _MOST_REMOVED:
         return
     found = edge_influence(problem)
-    size = np.where(np.isfinite(found.size), found.size, -np.inf)
-    top = int(size.argmax())
-    if not np.isfinite(size[top]):
+    change = np.where(np.isfinite(found.size), found.size, -np.inf)
+    top = int(change.argmax())
+    if not np.isfinite(change[top]):
         return  # without any edge some node would be without data
-    ends = graph.ids[[graph.head[top], graph.tail[top]]].tolist()
 
     def draw(ax: Any) -> object:
         return plot_influence(found, problem, positions=fit.positions, ax=ax)
 
-    words = f"{ends[0]!r} - {ends[1]!r}: without it the models move by {size[top]:.3g}"
-    yield ("edge that matters most", words), "influence.svg", draw
+    words = f"{_ends(graph, top)}: without it all models together move by {change[top]:.3g}"
+    yield ("edge that matters most", f"{words} ({_UNITS})"), "influence.svg", draw
 
 
 def drawn(fit: Fit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:

@@ -7,12 +7,15 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import DONE, RunFolder, check_writable, load_arrays
 from nefele.runs.inputs import read_inputs
 from nefele.runs.opening import open_folder
+
+if TYPE_CHECKING:
+    from nefele.report.view import View
 
 Progress = Callable[[int], AbstractContextManager[Callable[[str, float], object]]]
 
@@ -123,11 +126,11 @@ def restore(folder: RunFolder, facts: dict[str, Any]) -> None:
         write_report_of(folder, facts)
 
 
-def write_report_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> Path:
-    """Write report.html from what the folder holds."""
+def write_report_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
+    """Write report.html from what the folder holds, and return what it shows."""
     from nefele.report import write_report
     from nefele.runs.view import view_of
 
     view = view_of(folder, facts)
     folder.write("report.html", lambda part: write_report(view, part))
-    return folder.file("report.html")
+    return view

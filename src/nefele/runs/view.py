@@ -42,7 +42,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         command=facts["command"],
         created=facts["finished"],
         version=facts["versions"]["nefele"],
-        facts=_facts(config, facts),
+        facts=_facts(config, facts, len(found["parameters"])),
         verdict=summary["verdict"],
         notes=notes,
         scores=comparison.scores,
@@ -73,7 +73,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
     )
 
 
-def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(config: RunConfig, facts: dict[str, Any], p: int) -> list[tuple[str, str]]:
     files = facts["files"]
     found = [
         ("data", Path(config.data).name),
@@ -84,8 +84,7 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if "graph" in files:
         found.append(("graph sha256", files["graph"]["sha256"]))
-    known = ("nodes, edges", "components", "isolated")  # said above, or a note
-    found += [(f"graph: {a}", b) for a, b in facts["diagnostics"] if a not in known]
+    found += [(f"graph: {a}", b) for a, b in facts["diagnostics"] if a != "nodes, edges"]
     found += [(label, value) for label, value in facts.get("theory", [])]
     held = f"the latest by {config.time}" if config.time else f"at random, seed {config.seed}"
     found += [
@@ -98,7 +97,7 @@ def _facts(config: RunConfig, facts: dict[str, Any]) -> list[tuple[str, str]]:
     if config.ridge:
         found.append(("ridge term", f"{config.ridge:g}"))
     gap = facts["gap"]
-    edges, p = facts["graph"]["n_edges"], len(facts["features"]) + 1
+    edges = facts["graph"]["n_edges"]
     found.append(
         (
             "sent",

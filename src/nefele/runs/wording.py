@@ -15,8 +15,8 @@ OWN, POOLED, COUPLED = "own data only", "one model", "nefele"
 PICTURES = {  # of a run, in the order of the report: title and words
     "graph.svg": (
         "The graph, examined",
-        "Colours are communities of the graph alone, without the models. Orange edges are "
-        "suspicious: the fit cuts them although all others at one of their ends hold.",
+        "Colours are communities of the graph alone, without the models. Orange dashes, if there "
+        "are any, are suspicious edges: the fit cuts them although all others at one end hold.",
     ),
     "proven.svg": (
         "Which neighbours provably agree",
@@ -24,14 +24,14 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "are groups of nodes that provably have nearly the same model.",
     ),
     "critical.svg": (
-        "What it takes to hold all nodes together",
-        "The flow that proves from which alpha on each part of the graph has one model. The "
-        "widest edges are the bottleneck.",
+        "What it takes to hold neighbours together",
+        "The flow that proves the critical alpha, from which on connected nodes have one model. "
+        "Dark, wide edges carry most: where they are few, the graph would come apart first.",
     ),
     "slack.svg": (
         "Are the clusters well-connected?",
-        "A cluster with positive slack has one model by Theorem 2 of the paper, whatever the "
-        "others do. The condition is far from necessary.",
+        "A cluster with positive slack has one model by Theorem 2 of the first paper, whatever the "
+        "others do. The condition asks for a lot: without it a cluster may be as real.",
     ),
     "influence.svg": (
         "Which edges matter",

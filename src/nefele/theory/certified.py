@@ -58,13 +58,27 @@ class CertifiedClusters:
     @property
     def summary(self) -> str:
         """One line for people."""
-        close, far, rest = (self.upper <= self.tol).sum(), self.differs.sum(), len(self.upper)
-        rest = rest - ((self.upper <= self.tol) | self.differs).sum()
+        close, far, rest = (int(part.sum()) for part in (self.close, self.apart, self.undecided))
         form = "proven" if self.proven else "estimated"
         return (
             f"{form}: {close} edges within {self.tol:.3g}, {far} edges differ, {rest} undecided; "
             f"{self.groups.max() + 1} groups"
         )
+
+    @property
+    def close(self) -> NDArray[np.bool_]:
+        """Edges whose ends provably differ by at most `tol`, if at all; shape (n_edges,)."""
+        return self.upper <= self.tol
+
+    @property
+    def apart(self) -> NDArray[np.bool_]:
+        """The other edges whose ends provably differ, shape (n_edges,)."""
+        return self.differs & ~self.close
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Edges of which neither is proven, shape (n_edges,)."""
+        return ~(self.close | self.differs)
 
 
 def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClusters:
@@ -82,7 +96,7 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
         With a certificate.
     tol : float, optional
         Two nodes are grouped when they provably differ by at most this; default 1e-3 times the
-        largest spread of a parameter over all nodes.
+        largest spread of a parameter over all nodes, at least 1e-6 times the largest parameter.
 
     Returns
     -------
@@ -106,7 +120,8 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
             "Solve with certify=True."
         )
     if tol is None:
-        tol = 1e-3 * float(np.ptp(result.w, axis=0).max(initial=0.0))
+        spread = float(np.ptp(result.w, axis=0).max(initial=0.0))
+        tol = max(1e-3 * spread, 1e-6 * float(np.abs(result.w).max(initial=0.0)))
     tol = check_number(tol, "tol", low=0.0)
     problem, gap = result.problem, _gap(result)
     upper = _upper(problem, result.u, gap)
@@ -116,7 +131,7 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
     radius = _times(inverse, gap)
     apart = np.sqrt((graph.diff(result.w) ** 2).sum(axis=1))
     lower = np.maximum(apart - _times(inverse[graph.head] + inverse[graph.tail], gap), 0.0)
-    close = upper <= tol
+    close = upper <= tol  # see CertifiedClusters.close
     shape = (graph.n_nodes, graph.n_nodes)
     links = sparse.coo_array(
         (np.ones(close.sum()), (graph.head[close], graph.tail[close])), shape=shape

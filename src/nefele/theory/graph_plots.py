@@ -83,9 +83,8 @@ def plot_certified(
 ) -> Any:
     """The graph with what a result proves about each edge, and the groups it proves.
 
-    Blue: the ends differ by at most `found.tol`; orange dashes: they differ; thin grey: undecided.
-    An edge that is proven to differ, but by little, is both. Nodes of one group have one colour,
-    nodes in a group of their own are white.
+    Blue: the ends differ by at most `found.tol`, if at all; orange dashes: they differ; thin grey:
+    undecided. Nodes of one group have one colour, nodes in a group of their own are white.
 
     Parameters
     ----------
@@ -116,12 +115,11 @@ def plot_certified(
     _check_sizes(graph, nodes=len(found.groups), edges=len(found.upper))
     where = place(graph, positions)
     ax = axes(ax)
-    close = found.upper <= found.tol
     entries: list[tuple[str, dict[str, Any]]] = []
     for word, mask, style, level in (
-        (f"within {found.tol:.3g}", close, _CLOSE, 1.5),
-        ("different", found.differs, DASHED, 2.0),
-        ("undecided", ~(close | found.differs), _OPEN, 1.0),
+        (f"within {found.tol:.3g}", found.close, _CLOSE, 1.5),
+        ("different", found.apart, DASHED, 2.0),
+        ("undecided", found.undecided, _OPEN, 1.0),
     ):
         draw_edges(ax, graph, where, mask, zorder=level, **style)
         entries.append((f"{word}: {mask.sum()}", style))

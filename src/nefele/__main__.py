@@ -1,0 +1,5 @@
+"""`python -m nefele`."""
+
+from nefele.cli import main
+
+main()
