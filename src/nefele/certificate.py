@@ -204,6 +204,7 @@ def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[
     size = np.maximum(push, _part_max(parts, parts[problem.graph.head], u))
     # in a column of zeros all is rounding, its own size included
     size = np.where(push > 0, size, size.max(axis=1, keepdims=True))
+    size = np.maximum(size, np.finfo(float).eps * size.max())  # far below all others: rounding
     return np.asarray((_part_max(parts, parts, off) <= _ROUNDING * size).all(axis=1))[parts]
 
 

@@ -22,7 +22,7 @@ SLOW = PrimalDual(polish=False)
 
 def problem():
     """Several certified points to 1e-9."""
-    return chain_problem(n=30, lam=2.0, penalty="linf", seed=1)
+    return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
 
 
 def large():

@@ -68,7 +68,7 @@ def test_a_flow_is_scaled_into_its_balls():
 
 
 def test_a_residual_above_the_tolerance_warns():
-    problem = chain_problem(n=30, lam=2.0, penalty="linf", seed=1)
+    problem = chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
     with pytest.warns(ConvergenceWarning, match=r"after 3 iterations with guess .* > tol"):
         result = solve(problem, tol=1e-9, max_iter=3, certify=False)
     assert result.status is Status.MAX_ITER and result.gap == np.inf
@@ -98,7 +98,7 @@ def test_no_certificate_is_computed(monkeypatch):
 
 
 def test_a_callback_and_an_interrupt_work_the_same():
-    problem = chain_problem(n=30, lam=2.0, penalty="linf", seed=1)
+    problem = chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
     stopped = solve(problem, tol=1e-12, certify=False, callback=lambda record: True)
     assert stopped.status is Status.STOPPED and stopped.certificate == "none"
 

@@ -7,8 +7,8 @@ import pytest
 
 from nefele import DataWarning, Graph, LocalData, Problem, path, solve
 from nefele.graphs import chain, grid, sbm, star
-from nefele.losses import HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, Quadratic
+from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
+from nefele.penalties import Huber, L1Norm, L2Norm, Lp, Quadratic
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
 from nefele.solvers.cones import Cones, _central
 from nefele.solvers.direct import SmallGraph
@@ -90,7 +90,8 @@ def test_small_graphs_with_cycles(graph, penalty):
 
 @pytest.mark.parametrize("most", [0, 10_000])
 def test_dense_and_sparse_factors_solve_the_system(most, monkeypatch):
-    monkeypatch.setattr("nefele.solvers.direct._DENSE", most)
+    for limit in ("_DENSE", "_MOST_DENSE"):
+        monkeypatch.setattr(f"nefele.solvers.direct.{limit}", most)
     rng, graph = np.random.default_rng(0), grid(3, 3)
     metric, C = psd(rng, 9, 2), psd(rng, graph.n_edges, 2)
     metric[2] = 0.0
@@ -204,7 +205,7 @@ def test_every_iterate_is_inside(loss, penalty):
     zero = np.zeros((problem.graph.n_nodes, 2)), np.zeros((problem.graph.n_edges, 2))
     solver = Newton()
     state = solver.init(problem, *zero)
-    cones = state.extra["cones"]
+    cones = state.extra["terms"].edges
     while cones.total > 1e-9 * cones.first:
         before = cones.total
         solver.step(problem, state)
@@ -353,9 +354,11 @@ def test_a_path_over_a_chain():
         (lambda: chain_problem(n=200, penalty="huber"), Newton),
         (lambda: chain_problem(n=200, loss=Logistic()), Newton),
         (lambda: chain_problem(n=5), PrimalDual),
-        (lambda: chain_problem(n=200, penalty="linf"), PrimalDual),
+        (lambda: chain_problem(n=200, penalty="linf"), Newton),
         (lambda: chain_problem(n=200, loss=Squared(l1=0.1)), PrimalDual),
-        (lambda: chain_problem(n=200, loss="absolute"), PrimalDual),
+        (lambda: chain_problem(n=200, loss="absolute"), Newton),
+        (lambda: chain_problem(n=3, loss=Hinge(), penalty="squared_l2"), Newton),
+        (lambda: chain_problem(n=3, loss=Hinge(), penalty=Lp(3)), PrimalDual),
         (lambda: chain_problem(n=200, penalty="squared_l2"), QuadraticCG),
         (lambda: chain_problem(n=20, d=40), PrimalDual),
         (lambda: wooded(n=200, shape="forest"), Newton),
@@ -381,26 +384,26 @@ def test_a_star_with_many_leaves():
     ("build", "message"),
     [
         (
-            lambda: solve(wooded(penalty="linf"), "newton"),
-            "Newton needs L2Norm, L1Norm or Huber and a loss with gradient and Hessian; got "
-            "LinfNorm() and BoundSquared.",
+            lambda: solve(wooded(penalty=Lp(3)), "newton"),
+            "Newton needs L2Norm, L1Norm, LinfNorm or Huber and a loss with gradient and Hessian, "
+            "or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
+            "Lp(p=3) and BoundSquared.",
         ),
         (
             lambda: solve(wooded(penalty=Quadratic(np.eye(2))), "newton"),
-            "Newton needs L2Norm, L1Norm or Huber",
+            "Newton needs L2Norm, L1Norm, LinfNorm or Huber",
         ),
-        (lambda: solve(wooded(loss="absolute"), "newton"), "Newton needs L2Norm, L1Norm or Huber"),
-        (lambda: solve(wooded(Squared(l1=1.0)), "newton"), "Newton needs L2Norm, L1Norm or Huber"),
+        (lambda: solve(wooded(Squared(l1=1.0)), "newton"), "Newton needs L2Norm, L1Norm, LinfNorm"),
         (
             lambda: solve(
                 Problem(
                     sbm([300, 300], 0.5, 0.5, seed=0),
-                    random_data(np.random.default_rng(0), [2] * 600, 2),
+                    random_data(np.random.default_rng(0), [2] * 600, 7),
                     lam=1.0,
                 ),
                 "newton",
             ),
-            "Newton needs a graph without cycles, n_nodes * d <= 1000, or (n_nodes + 2 n_edges)",
+            "Newton needs a graph without cycles, n_nodes * d <= 4000, or (n_nodes + 2 n_edges)",
         ),
         (
             lambda: solve(chain_problem(n=60, d=500), "newton"),

@@ -5,12 +5,13 @@ import math
 import pytest
 
 from nefele import Record, Status, path, solve
+from nefele.losses import Squared
 from nefele.solvers import PrimalDual
 from tests.problems import chain_problem
 
 
 def slow_problem():
-    return chain_problem(n=30, lam=2.0, penalty="linf", seed=1)
+    return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
 
 
 def test_the_first_four_fields_stay_and_the_others_have_defaults():

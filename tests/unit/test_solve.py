@@ -12,7 +12,7 @@ from tests.problems import chain_problem
 
 def slow_problem():
     """A problem that needs several certified points at a tight tolerance."""
-    return chain_problem(n=30, lam=2.0, penalty="linf", seed=1)
+    return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
 
 
 def test_auto_picks_by_problem():

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nefele._checks import Array
 from nefele.forest import diagonal_blocks, unrolled
-from nefele.penalties import Huber, L1Norm, L2Norm
+from nefele.losses.piecewise import BoundPiecewise
+from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
 from nefele.problem import Problem
+
+_KINDS: dict[type[Penalty], str] = {
+    L2Norm: "cones",
+    L1Norm: "cones",
+    Huber: "cones",
+    LinfNorm: "faces",
+    SquaredL2: "springs",
+    Quadratic: "springs",
+}
+_NEAR = 0.3  # share of the level from which a product counts as near it
+
+
+def edge_kind(problem: Problem) -> str:
+    """How the penalty can be written: "cones", "faces" (linf), "springs" (quadratic) or ""."""
+    return _KINDS.get(type(problem.penalty), "")
+
+
+def stiffness(problem: Problem) -> Array:
+    """Q of a quadratic penalty, shape (d, d)."""
+    penalty = problem.penalty
+    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(problem.d)
+
+
+def kinked(problem: Problem) -> BoundPiecewise | None:
+    """The losses, when they are piecewise linear."""
+    return problem.loss if isinstance(problem.loss, BoundPiecewise) else None
 
 
 class Cones:
@@ -23,6 +52,8 @@ class Cones:
         Differences and flow to start near.
     total : float
         Sum of x^T z at the start, which is central: equal in all cones.
+    scale : array of shape (n_edges,), optional
+        s, where it is not lam A_e.
 
     Attributes
     ----------
@@ -32,16 +63,21 @@ class Cones:
         Longest step inside the cones along the last direction.
     """
 
-    def __init__(self, problem: Problem, v: Array, u: Array, total: float) -> None:
+    def __init__(
+        self, problem: Problem, v: Array, u: Array, total: float, scale: Array | None = None
+    ) -> None:
         self.shape = v.shape
         entries = v.shape[1] if isinstance(problem.penalty, L1Norm) else 1
         length = v.shape[1] // entries
         self.dims = unrolled(length, problem.graph.n_nodes * entries)
-        self.s = np.repeat(problem.scale, entries)
         delta = problem.penalty.delta if isinstance(problem.penalty, Huber) else 0.0
-        self.soft = delta / self.s
-        v, u = v.reshape(-1, length), u.reshape(-1, length)
-        self.t, self.v, self.u = _central(self.s, v, u, total / len(self.s))
+        s = np.repeat(problem.scale if scale is None else scale, entries)
+        self._begin(s, delta / s, v.reshape(-1, length), u.reshape(-1, length), total)
+
+    def _begin(self, s: Array, soft: Array, v: Array, u: Array, total: float) -> None:
+        length = v.shape[1]
+        self.s, self.soft, self.count = s, soft, len(s)
+        self.t, self.v, self.u = _central(self.s, v, u, total / max(self.count, 1))
         self.off = v - self.v - self.soft[:, None] * self.u
         self.total = self.first = total
         self.longest, self._change = 0.0, [0.0, 0.0]
@@ -50,15 +86,14 @@ class Cones:
         self._C = np.empty((len(self.t), length, length))
         self.dt, self.dv, self.du = np.zeros_like(self.t), *np.zeros((2, *self.v.shape))
 
-    @staticmethod
-    def fit(problem: Problem) -> bool:
-        """Whether the penalty can be written with such cones."""
-        return type(problem.penalty) in (L2Norm, L1Norm, Huber)
-
     @property
     def flow(self) -> Array:
         """The flow u, shape (n_edges, d)."""
         return self.u.reshape(self.shape)
+
+    def ahead_flow(self, step: float) -> Array:
+        """The flow after a step."""
+        return (self.u + step * self.du).reshape(self.shape)
 
     def scale(self) -> Array:
         """Scale the cones to the present point; returns C, shape (n_edges, d, d)."""
@@ -95,6 +130,29 @@ class Cones:
         moves = (flow.reshape(self.v.shape), self.dv, self.du, self.dt)
         self.longest, *self._change = direct(self.dims, *here, *aims, *moves)
 
+    def nudge(self, step: float, level: float) -> Array:
+        """Change what is aimed at so that a longer step stays inside; returns the new pull.
+
+        For cones of one entry, which are pairs of inequalities; longer ones stay as they are.
+        """
+        if self.v.shape[1] == 1:
+            v, dv, u, du = (x[:, 0] for x in (self.v, self.dv, self.u, self.du))
+            left = outlying(self.t - v, (self.s + u) / 2, self.dt - dv, du / 2, step, level)
+            right = outlying(self.t + v, (self.s - u) / 2, self.dt + dv, -du / 2, step, level)
+            left, right = 2 * left / (self.s + u), 2 * right / (self.s - u)
+            self._q0 += (left + right) / 2
+            self._q1[:, 0] += (right - left) / 2
+            self._pull[:, 0] -= self._C[:, 0, 0] * (right - left) / 2
+        return self._pull.reshape(self.shape)
+
+    def save(self) -> tuple[Any, ...]:
+        """The present direction, for `restore`."""
+        return self.dt.copy(), self.dv.copy(), self.du.copy(), self.longest, self._change
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Back to a direction that was saved."""
+        self.dt, self.dv, self.du, self.longest, self._change = saved
+
     def ahead(self, step: float) -> float:
         """Sum of x^T z after a step."""
         return self.total + step * (self._change[0] + step * self._change[1])
@@ -108,6 +166,13 @@ class Cones:
         self.off *= 1.0 - step * rest
 
 
+def outlying(x: Array, z: Array, dx: Array, dz: Array, step: float, level: float) -> Array:
+    """What the products x z miss, after a step, of being near level / 2 (Gondzio 1996)."""
+    after = (x + step * dx) * (z + step * dz)
+    low, high = 0.5 * level * _NEAR, 0.5 * level / _NEAR
+    return np.maximum(np.clip(after, low, high) - after, -high)
+
+
 def _central(s: Array, v: Array, u: Array, level: float) -> tuple[Array, Array, Array]:
     """The central point (t, v', u') at this level with v' + k u' = v + k u.
 
@@ -115,7 +180,7 @@ def _central(s: Array, v: Array, u: Array, level: float) -> tuple[Array, Array, 
     v' and u' tend to v and u where these are optimal, whatever k > 0 is.
     """
     length = np.sqrt(np.einsum("ij,ij->i", v, v))
-    k = (float(length.mean()) + level / s) / s
+    k = (float(length.sum()) / max(len(s), 1) + level / s) / s
     p = v + k[:, None] * u
     size = np.sqrt(np.einsum("ij,ij->i", p, p))
     low, high = np.full_like(s, 1e-30), np.ones_like(s)

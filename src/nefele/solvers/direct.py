@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
@@ -16,7 +17,9 @@ Index = NDArray[np.int64]
 Solve = Callable[[Array], Array]
 
 _DENSE = 1000  # unknowns up to which the matrix is dense
-_MOST_ENTRIES = 300_000  # numbers in a sparse one
+_MOST_DENSE, _CROWDED = 4000, 0.04  # the same when so large a share of its entries is not zero
+_MOST_ENTRIES = 1_000_000  # numbers in a sparse one
+_DENSE_SPEED, _SPARSE_SPEED = 2e10, 2e9  # operations per second
 _RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
 
 
@@ -36,12 +39,36 @@ class SmallGraph:
         return (graph.n_nodes + 2 * graph.n_edges) * d * d
 
     @staticmethod
+    def seconds(graph: Graph, d: int) -> float:
+        """A guess of the time that one factorisation takes, from the widths of a band.
+
+        Infinite where `check` raises.
+        """
+        if SmallGraph._too_large(graph, d):
+            return np.inf
+        if _dense(graph, d):
+            return (graph.n_nodes * d) ** 3 / 3 / _DENSE_SPEED
+        order = reverse_cuthill_mckee(graph.adjacency, symmetric_mode=True)
+        place = np.empty(graph.n_nodes, dtype=np.int64)
+        place[order] = np.arange(graph.n_nodes)
+        first = np.arange(graph.n_nodes)
+        low, high = np.sort(np.stack([place[graph.head], place[graph.tail]]), axis=0)
+        np.minimum.at(first, high, low)
+        width = np.arange(graph.n_nodes) - first + 1.0
+        return float(width @ width) * d**3 / _SPARSE_SPEED
+
+    @staticmethod
+    def _too_large(graph: Graph, d: int) -> bool:
+        entries = SmallGraph.entries(graph, d)
+        return graph.n_nodes * d > _MOST_DENSE and entries > _MOST_ENTRIES
+
+    @staticmethod
     def check(graph: Graph, d: int) -> None:
         """Raise when the matrix would be too large."""
         unknowns, entries = graph.n_nodes * d, SmallGraph.entries(graph, d)
-        if unknowns > _DENSE and entries > _MOST_ENTRIES:
+        if SmallGraph._too_large(graph, d):
             raise ValueError(
-                f"Newton needs a graph without cycles, n_nodes * d <= {_DENSE}, or "
+                f"Newton needs a graph without cycles, n_nodes * d <= {_MOST_DENSE}, or "
                 f"(n_nodes + 2 n_edges) * d^2 <= {_MOST_ENTRIES}; got {unknowns} and {entries}. "
                 'Use solver="auto".'
             )
@@ -64,7 +91,7 @@ class SmallFactor:
         diagonal = np.einsum("ijj->ij", blocks[: self.graph.n_nodes])
         self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         blocks = blocks / self.root[rows, :, None] / self.root[columns, None, :]
-        factor = _dense_factor if self.root.size <= _DENSE else _sparse_factor
+        factor = _dense_factor if _dense(self.graph, pattern.d) else _sparse_factor
         for ridge in _RIDGES:
             try:
                 self._apply = factor(rows, columns, blocks, ridge)
@@ -80,6 +107,12 @@ class SmallFactor:
         return x, change, (self.C @ change[..., None])[..., 0]
 
 
+def _dense(graph: Graph, d: int) -> bool:
+    unknowns = graph.n_nodes * d
+    crowded = SmallGraph.entries(graph, d) >= _CROWDED * unknowns**2
+    return unknowns <= _DENSE or (unknowns <= _MOST_DENSE and crowded)
+
+
 def _dense_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
     n, d = rows.max() + 1, blocks.shape[1]
     matrix = np.zeros((n, d, n, d))
@@ -87,7 +120,7 @@ def _dense_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> S
     matrix = matrix.reshape(n * d, n * d)
     matrix[np.diag_indices(n * d)] += ridge
     factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-    return lambda b: linalg.cho_solve(factor, b)
+    return lambda b: linalg.cho_solve(factor, b, check_finite=False)
 
 
 def _sparse_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
@@ -97,4 +130,6 @@ def _sparse_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> 
     j = np.broadcast_to(d * columns[:, None, None] + inner, blocks.shape).ravel()
     matrix = sparse.coo_array((blocks.ravel(), (i, j)), shape=(n * d, n * d)).tocsc()
     matrix = matrix + ridge * sparse.eye_array(n * d, format="csc")
-    return splu(matrix, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
+    # Positive definite: pivots are taken as they come, which keeps the fill low.
+    options = {"SymmetricMode": True}
+    return splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve

@@ -1,4 +1,4 @@
-"""An interior-point method for norms over trees and small graphs: few steps, each a linear system.
+"""An interior-point method for trees and small graphs: few steps, each a linear system.
 
 With s_e = lam A_e the problem (NFL, Eq. (16)) is
 
@@ -15,13 +15,17 @@ scaling of Nesterov and Todd everything but w can be eliminated, which leaves
 
 Mehrotra's predictor chooses the level and corrects the step to second order, with the same
 factors. Over a forest (3) is solved without fill (`nefele.forest`). The penalties: L2Norm; L1Norm,
-with one cone per entry; Huber, with v = D w - (delta / s) u.
+with one cone per entry; Huber, with v = D w - (delta / s) u; LinfNorm, with 2 d inequalities per
+edge (`nefele.solvers.faces`). Absolute and hinge losses have no gradient: each row is one more
+cone (`nefele.solvers.rows`), which adds X^T C X to the Hessian; quadratic penalties go as well.
+There all is linear but for the cones: no line search, yet Gondzio's corrections for centrality.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +36,14 @@ from nefele.forest import Forest
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
-from nefele.solvers.cones import Cones
+from nefele.solvers.cones import edge_kind
 from nefele.solvers.direct import SmallGraph
+from nefele.solvers.loop import run
 from nefele.solvers.polish import _group_means, _groups
 from nefele.solvers.primal_dual import PrimalDual
+from nefele.solvers.quotient import same_clusters
+from nefele.solvers.reach import check, fits, pays
+from nefele.solvers.terms import Terms
 
 _INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
 _SHORT = 0.2  # predictor step below which its second-order term misleads
@@ -44,15 +52,10 @@ _CAUTION = 2.0  # the same in units of the start's error
 _NEARER = 0.3  # error of a given start, relative to that of zero, up to which it is used
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _HALVINGS = 30
+_NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
+_FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
 _MOST_STEPS, _MOST_FAILURES = 80, 8
-_FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
-_MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
-_FEWEST, _MOST_PARAMETERS = 200, 30  # unknowns and parameters per node for which "auto" takes it
-_LEAST = np.finfo(float).tiny ** 0.5  # lam A_e below which products in the cones underflow
-_FEWEST_CURVED = 20  # unknowns when losses are not quadratic
-
-_curved: WeakKeyDictionary[object, bool] = WeakKeyDictionary()  # losses asked for a Hessian
 
 
 @dataclass
@@ -72,52 +75,11 @@ class Newton(Solver):
     ([0.5, 3.5], True)
     """
 
-    @staticmethod
-    def fits(problem: Problem) -> bool:
-        """Whether the penalty is one of those above and the loss has a Hessian."""
-        loss = problem.loss
-        if not (Cones.fit(problem) and loss.smooth):
-            return False
-        if loss not in _curved:
-            _curved[loss] = loss.hess(np.zeros((loss.n_nodes, loss.d))) is not None
-        return _curved[loss]
-
-    @staticmethod
-    def pays(problem: Problem) -> bool:
-        """Whether steps are so cheap that few of them beat the primal-dual method's many.
-
-        Over forests, and over small graphs when the losses are not quadratic: 2 to 10 times faster
-        there for logistic losses, also over tiny graphs. For quadratic losses over a tiny graph
-        both are fast.
-        """
-        graph, d = problem.graph, problem.d
-        curved = not problem.loss.affine_grad
-        small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
-        return bool(
-            graph.n_nodes * d >= (_FEWEST_CURVED if curved else _FEWEST)
-            and d <= _MOST_PARAMETERS
-            and _numbers(problem) <= _MOST_NUMBERS
-            and Cones.fit(problem)
-            and problem.scale.min(initial=1.0) >= _LEAST
-            and (small or Forest.of(graph) is not None)
-            and Newton.fits(problem)
-        )
+    fits = staticmethod(fits)
+    pays = staticmethod(pays)
 
     def check(self, problem: Problem) -> None:
-        if not self.fits(problem):
-            raise ValueError(
-                "Newton needs L2Norm, L1Norm or Huber and a loss with gradient and Hessian; got "
-                f'{problem.penalty!r} and {type(problem.loss).__name__}. Use solver="auto".'
-            )
-        if not problem.coupled:
-            return
-        if Forest.of(problem.graph) is None:
-            SmallGraph.check(problem.graph, problem.d)
-        elif _numbers(problem) > _MOST_NUMBERS:
-            raise ValueError(
-                f"Newton needs (n_nodes + n_edges) * d^2 <= {_MOST_NUMBERS}; got "
-                f'{_numbers(problem)}. Use solver="auto".'
-            )
+        check(problem)
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> State:
         graph, loss = problem.graph, problem.loss
@@ -130,19 +92,20 @@ class Newton(Solver):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.extra["start"] = state.w.copy(), u0
-        error = _error(problem, state, alone) if warm else 1.0
+        usable = warm and loss.smooth and edge_kind(problem) == "cones"
+        error = _error(problem, state, alone) if usable else 1.0
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
         else:
             state.w[~alone], state.u[:] = 0.0, 0.0
             value = float(loss.value(state.w).sum())
         value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
-        cones = Cones(problem, graph.diff(state.w), state.u, value)
-        state.u = cones.flow
-        slope = _slope(problem, state.w, state.u, alone)
+        terms = Terms(problem, state.w, state.u, value, alone)
+        state.u = terms.flow
+        slope = _slope(terms, state.w, alone)
         reach = float(np.abs(slope).sum())
         state.extra.update(
-            cones=cones,
+            terms=terms,
             system=Forest.of(graph) or SmallGraph(graph, problem.d),
             alone=alone,
             slope=slope,
@@ -168,42 +131,50 @@ class Newton(Solver):
 
     def _interior(self, problem: Problem, state: State) -> None:
         """Predictor, corrector and a step that stays inside the cones."""
-        extra, cones, graph = state.extra, state.extra["cones"], problem.graph
-        hess, slope = problem.loss.hess(state.w), extra["slope"]
+        extra, terms = state.extra, state.extra["terms"]
+        slope, (hess, C) = extra["slope"], terms.scale(state.w)
         if extra["damp"] > 0:
             hess = hess + extra["damp"] * np.eye(problem.d)
         try:
-            factor = extra["system"].factorise(hess, cones.scale())
+            factor = extra["system"].factorise(hess, C)
         except np.linalg.LinAlgError:
             extra["failures"] = np.inf
             return
 
-        def aim(level: float, rest: float, bend: float) -> Array:
-            pull = cones.aim(level, rest, bend)
-            dw, change, flow = factor.solve(-rest * slope - graph.div(pull))
-            cones.direct(change, flow, rest)
-            return np.asarray(dw)
+        def head(pull: Array, rest: float) -> Array:
+            return terms.head(factor, -rest * slope - pull, rest)
 
-        aim(0.0, 1.0, 0.0)
-        step = min(1.0, cones.longest)
-        centre = float(np.clip(cones.ahead(step) / cones.total, 0.0, 1.0)) ** 3
+        head(terms.aim(0.0, 1.0, 0.0), 1.0)
+        if not terms.longest > 0:
+            extra["failures"] = np.inf
+            return
+        step = min(1.0, terms.longest)
+        centre = float(np.clip(terms.ahead(step) / terms.total, 0.0, 1.0)) ** 3
         rest = 1.0 - centre
-        dw = aim(centre * cones.total / len(cones.t), rest, 1.0 if step >= _SHORT else step**2)
-        self._search(problem, state, dw, rest)
+        level = centre * terms.total / terms.count
+        dw = head(terms.aim(level, rest, 1.0 if step >= _SHORT else step**2), rest)
+        if terms.linear:
+            dw = _lengthen(terms, head, dw, level, rest)
+        if np.isfinite(dw).all():
+            self._search(problem, state, dw, rest)
+        else:  # rounding errors rule
+            extra["failures"] = np.inf
 
     def _search(self, problem: Problem, state: State, dw: Array, rest: float) -> None:
         """Halve the step until the sum of x^T z and of the slopes' sizes falls enough."""
-        extra, cones = state.extra, state.extra["cones"]
-        du = cones.du.reshape(state.u.shape)
-        before = cones.total + extra["length"] * float(np.abs(extra["slope"]).sum())
-        step = min(1.0, _INSIDE * cones.longest)
+        extra, terms = state.extra, state.extra["terms"]
+        before = terms.total + extra["length"] * float(np.abs(extra["slope"]).sum())
+        step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             w = state.w + step * dw
-            slope = _slope(problem, w, state.u + step * du, extra["alone"])
-            after = cones.ahead(step) + extra["length"] * float(np.abs(slope).sum())
-            if after <= before * (1 - _SLACK * step * rest):
-                cones.move(step, rest)
-                state.w = w
+            slope = _slope(terms, w, extra["alone"], step)
+            if not np.isfinite(slope).all():
+                break
+            after = terms.ahead(step) + extra["length"] * float(np.abs(slope).sum())
+            if terms.linear or after <= before * (1 - _SLACK * step * rest):
+                terms.move(step, rest)
+                state.w, state.u = w, terms.flow
+                slope = _slope(terms, w, extra["alone"]) if terms.linear else slope
                 extra.update(slope=slope, move=dw, damp=0.1 * extra["damp"])
                 return
             step *= 0.5
@@ -212,8 +183,10 @@ class Newton(Solver):
         extra["failures"] += 1
 
     def _rescue(self, problem: Problem, state: State) -> None:
-        solver = PrimalDual()
-        state.extra["rescue"] = solver, solver.init(problem, state.w, state.u)
+        solver, w, u = PrimalDual(), state.w, state.u
+        if not problem.objective(w) <= problem.objective_at_zero:  # led astray
+            w, u = np.where(state.extra["alone"][:, None], w, 0.0), np.zeros_like(u)
+        state.extra["rescue"] = solver, solver.init(problem, w, u)
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """Whether what is left at the edges and at the nodes seems within the tolerance."""
@@ -224,15 +197,17 @@ class Newton(Solver):
             return True
         if "move" not in extra:  # no step has succeeded yet
             return False
-        total = extra["cones"].total
+        total = extra["terms"].total
         if total > min(20 * tol * extra["size"], 0.5 * extra.get("asked", np.inf)):
             return False
         diff, penalty = problem.graph.diff(state.w), problem.penalty
-        spent = float(problem.scale @ penalty.value(diff))
+        scale = extra["terms"].strength
+        spent = float(scale @ penalty.value(diff))
         value = abs(float(problem.loss.value(state.w).sum()) + spent)
         extra["size"] = max(value, 1e-6 * abs(problem.objective_at_zero))
-        left = spent + float(penalty.conjugate(state.u, problem.scale).sum())
+        left = spent + float(penalty.conjugate(state.u, scale).sum())
         left += float(np.abs(extra["slope"] * extra["move"]).sum() - np.vdot(state.u, diff))
+        left += extra["terms"].row_residual(state.w)
         if left > 0.9 * tol * extra["size"]:
             return False
         extra["asked"] = total
@@ -248,6 +223,10 @@ class Newton(Solver):
             found: tuple[Array, Certificate] = solver.certify(problem, inner, tol=tol, exact=exact)
             return found
         w, u = self.point(problem, state)
+        if "start" in state.extra and edge_kind(problem) == "faces" and not exact:
+            again = self._same_clusters(problem, w, u, tol)
+            if again is not None:
+                return again
         plain = problem.certificate(w, u, tol=tol)
         if exact or "start" in state.extra or not (problem.coupled and problem.penalty.is_norm):
             return w, plain
@@ -255,6 +234,24 @@ class Newton(Solver):
         fused = replace(plain, objective=problem.objective(together))
         near = relative_gap(problem, fused.objective, fused.gap_abs) <= tol
         return (together, fused) if near or fused.objective <= plain.objective else (w, plain)
+
+    def _same_clusters(
+        self, problem: Problem, w: Array, u: Array, tol: float
+    ) -> tuple[Array, Certificate] | None:
+        """The best point with a start's clusters, if that is good enough: often so on a path."""
+
+        def reduced(small: Problem) -> tuple[Array, Array]:
+            found = run(small, Newton(), tol=max(0.1 * tol, _FINEST), max_iter=_MOST_STEPS)
+            return found.w, found.u
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the certificate below judges the point
+            better = same_clusters(problem, reduced, w, u)
+        if better is None:
+            return None
+        found = problem.certificate(*better, firm=True, tol=tol)
+        near = relative_gap(problem, found.objective, found.gap_abs) <= tol
+        return (better[0], found) if near else None
 
     def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
         if "rescue" in state.extra:
@@ -276,19 +273,32 @@ class Newton(Solver):
             self._rescue(problem, state)
 
 
-def _numbers(problem: Problem) -> int:
-    return (problem.graph.n_nodes + problem.graph.n_edges) * problem.d**2
+def _lengthen(
+    terms: Terms, head: Callable[[Array, float], Array], dw: Array, level: float, rest: float
+) -> Array:
+    """Correct the direction towards equal x^T z where that makes the step longer (Gondzio 1996)."""
+    for _ in range(_NUDGES):
+        reached = terms.longest
+        if reached >= _LONG:
+            break
+        saved = terms.save()
+        other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
+        if terms.longest < _GAIN * reached:
+            terms.restore(saved)
+            break
+        dw = other
+    return dw
 
 
 def _at_end(state: State) -> bool:
     """Whether there is nothing to do, or nothing that rounding errors allow."""
-    cones = state.extra.get("cones")
-    return cones is None or cones.total <= _DONE * cones.first
+    terms = state.extra.get("terms")
+    return terms is None or terms.total <= _DONE * terms.first
 
 
-def _slope(problem: Problem, w: Array, u: Array, alone: NDArray[np.bool_]) -> Array:
-    """The gradient L'(w) + D^T u; zero at nodes without edges, which are at their minimisers."""
-    slope = problem.loss.grad(w) + problem.graph.div(u)
+def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) -> Array:
+    """The gradient of all terms; zero at nodes without edges, which are at their minimisers."""
+    slope = terms.slope(w, step)
     slope[alone] = 0.0
     return slope
 
@@ -299,9 +309,9 @@ def _error(problem: Problem, state: State, alone: NDArray[np.bool_]) -> float:
     state.u /= np.maximum(ratio, 1.0)[:, None]
     if not problem.objective(state.w) <= problem.objective_at_zero:
         return 1.0
-    here = _slope(problem, state.w, state.u, alone)
-    zero = _slope(problem, np.zeros_like(here), np.zeros_like(state.u), alone)
-    return float(np.abs(here).sum()) / (float(np.abs(zero).sum()) or 1.0)
+    loss = problem.loss
+    here = np.abs(loss.grad(state.w) + problem.graph.div(state.u))[~alone].sum()
+    return float(here) / (float(np.abs(loss.grad(np.zeros_like(state.w)))[~alone].sum()) or 1.0)
 
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:

@@ -7,6 +7,7 @@ where the plain iteration is slow. Newton steps end it where they can, iteration
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,10 +55,40 @@ def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> P
     return Polished(w, u, problem.objective(w))
 
 
+def same_clusters(
+    problem: Problem, solve: Callable[[Problem], tuple[Array, Array]], w: Array, u: Array
+) -> tuple[Array, Array] | None:
+    """The best point with the clusters of w, and its flow; None if that is no reduction.
+
+    `solve` gives the optimum and the flow of the quotient problem. Inside the clusters the flow
+    stays u; between two of them it is shared in proportion to the weights.
+    """
+    loss, graph = problem.loss, problem.graph
+    if not (isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth and problem.coupled):
+        return None
+    labels, k = _components(graph, np.asarray((graph.diff(w) == 0).all(axis=1)))
+    if k > graph.n_nodes / 2:
+        return None
+    small, _ = _quotient(problem, loss, labels, k, u)
+    found, flow = solve(small)
+    if small.graph.n_edges == 0:
+        return found[labels], u
+    head, tail = labels[graph.head], labels[graph.tail]
+    pairs = small.graph.head * k + small.graph.tail
+    place = np.searchsorted(pairs, np.minimum(head, tail) * k + np.maximum(head, tail))
+    place = np.minimum(place, len(pairs) - 1)  # inside a cluster, where it is not used
+    share = graph.weight / small.graph.weight[place] * np.sign(tail - head)
+    return found[labels], np.where((head == tail)[:, None], u, share[:, None] * flow[place])
+
+
 def _groups(problem: Problem, u: Array) -> tuple[NDArray[np.int64], int]:
     """Labels of the nodes that are fused as wholes, and their number."""
-    graph = problem.graph
-    on = problem.penalty.fused(u, problem.scale).all(axis=1)
+    fused = np.asarray(problem.penalty.fused(u, problem.scale).all(axis=1))
+    return _components(problem.graph, fused)
+
+
+def _components(graph: Graph, on: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+    """Labels of the nodes that the edges `on` join, and their number."""
     shape = (graph.n_nodes, graph.n_nodes)
     links = sparse.coo_array((np.ones(on.sum()), (graph.head[on], graph.tail[on])), shape=shape)
     k, labels = connected_components(links, directed=False)

@@ -1,0 +1,86 @@
+"""Which problems the interior-point method takes, and for which ones "auto" chooses it."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from nefele.forest import Forest
+from nefele.problem import Problem
+from nefele.solvers.cones import edge_kind, kinked
+from nefele.solvers.direct import SmallGraph
+from nefele.solvers.terms import Terms
+
+_FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
+_MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
+_FEWEST, _MOST_PARAMETERS = 200, 30  # unknowns and parameters per node for which "auto" takes it
+_FEWEST_CURVED = 20  # unknowns when losses are not quadratic
+_MOST_SECONDS = 0.5  # of a factorisation, for losses and penalties with kinks
+_LEAST = np.finfo(float).tiny ** 0.5  # lam A_e below which products in the cones underflow
+
+_curved: WeakKeyDictionary[object, bool] = WeakKeyDictionary()  # losses asked for a Hessian
+
+
+def fits(problem: Problem) -> bool:
+    """Whether penalty and loss are among those that `nefele.solvers.newton` names."""
+    loss = problem.loss
+    if not Terms.fit(problem):
+        return False
+    if not loss.smooth:
+        return kinked(problem) is not None
+    if loss not in _curved:
+        _curved[loss] = loss.hess(np.zeros((loss.n_nodes, loss.d))) is not None
+    return _curved[loss]
+
+
+def pays(problem: Problem) -> bool:
+    """Whether steps are so cheap that few of them beat the primal-dual method's many.
+
+    With kinks that have no reduced solve (linf, absolute, hinge): wherever the system can be
+    factorised, since the primal-dual method may need tens of thousands of iterations. Else over
+    forests, and over small graphs when the losses are not quadratic: 2 to 10 times faster there
+    for logistic losses, also over tiny graphs. For quadratic losses over a tiny graph both are
+    fast.
+    """
+    graph, d = problem.graph, problem.d
+    possible = (
+        _numbers(problem) <= _MOST_NUMBERS
+        and Terms.fit(problem)
+        and problem.scale.min(initial=1.0) >= _LEAST
+    )
+    if not possible:
+        return False
+    curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
+    if not problem.loss.smooth or edge_kind(problem) != "cones":
+        return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
+    small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
+    return bool(
+        graph.n_nodes * d >= (_FEWEST_CURVED if curved else _FEWEST)
+        and d <= _MOST_PARAMETERS
+        and (small or forest)
+        and fits(problem)
+    )
+
+
+def check(problem: Problem) -> None:
+    """Raise when the interior-point method does not fit the problem."""
+    if not fits(problem):
+        raise ValueError(
+            "Newton needs L2Norm, L1Norm, LinfNorm or Huber and a loss with gradient and Hessian, "
+            "or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
+            f'{problem.penalty!r} and {type(problem.loss).__name__}. Use solver="auto".'
+        )
+    if not problem.coupled:
+        return
+    if Forest.of(problem.graph) is None:
+        SmallGraph.check(problem.graph, problem.d)
+    elif _numbers(problem) > _MOST_NUMBERS:
+        raise ValueError(
+            f"Newton needs (n_nodes + n_edges) * d^2 <= {_MOST_NUMBERS}; got "
+            f'{_numbers(problem)}. Use solver="auto".'
+        )
+
+
+def _numbers(problem: Problem) -> int:
+    return (problem.graph.n_nodes + problem.graph.n_edges) * problem.d**2
