@@ -4,7 +4,16 @@ import warnings
 import numpy as np
 import pytest
 
-from nefele import ConvergenceWarning, DataWarning, Graph, LocalData, Problem, Status, solve
+from nefele import (
+    ConvergenceWarning,
+    DataWarning,
+    Graph,
+    LocalData,
+    Problem,
+    Status,
+    graphs,
+    solve,
+)
 from nefele.losses import Logistic, Squared
 from nefele.solvers import Local, PrimalDual, QuadraticCG, Solver, State, as_solver
 from tests.problems import chain_problem
@@ -340,3 +349,17 @@ def test_progress_has_a_rate_and_a_time_left():
         fell = np.log10(before.guess / now.guess) if now.guess > 0 else 0.0
         assert now.rate * (now.seconds - before.seconds) == pytest.approx(fell, abs=1e-6)
     assert records[-1].seconds_left(1.0) == 0.0
+
+
+@pytest.mark.parametrize("solver", ["auto", "primal_dual", "newton"])
+@pytest.mark.parametrize("shape", [(3, 2, 1), (3, 2, 2), (3, 2, 3), (10, 2, 1)])
+def test_losses_that_are_straight_far_from_the_data(shape, solver):
+    """Huber losses without curvature at the start, and with fewer rows than parameters."""
+    n, m, d = shape
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = [(rng.standard_normal((m, d)), 5 * rng.standard_normal(m)) for _ in range(n)]
+        problem = Problem(graphs.chain(n), LocalData.from_list(rows), "huber", lam=0.5)
+        result = solve(problem, solver, max_iter=3000)
+        assert result.status is Status.OPTIMAL, seed
+        assert result.gap_abs >= result.objective - solve(problem, "admm", tol=1e-8).objective

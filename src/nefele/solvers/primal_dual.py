@@ -21,6 +21,7 @@ _FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
 _GAMMA_LIMITS = (1e-3, 1e1)  # where the search turns round
 _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the local minimiser
 _FAST = 3.0  # factor by which a stage should shrink the gap
+_FLAT = 1e-3  # least curvature of all losses together, relative to its bound
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
@@ -253,5 +254,7 @@ def _pooled(problem: Problem, start: Array) -> Array:
     if hess is None:
         return start
     total = hess.sum(axis=0)
-    total += 1e-10 * np.trace(total) * np.eye(problem.d)
+    # Huber losses are straight far from the data: no step as long as their Hessian allows
+    least = 1e-10 * np.trace(total) if loss.affine_grad else _FLAT * loss.curvature().sum()
+    total += least * np.eye(problem.d)
     return start - np.linalg.solve(total, loss.grad(at).sum(axis=0))

@@ -14,8 +14,8 @@ from nefele.solvers.terms import Terms
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
-_FEWEST, _MOST_PARAMETERS = 200, 30  # unknowns and parameters per node for which "auto" takes it
-_FEWEST_CURVED = 20  # unknowns when losses are not quadratic
+_FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
+_MOST_PARAMETERS = 30  # per node
 _MOST_SECONDS = 0.5  # of a factorisation, for losses and penalties with kinks
 _LEAST = np.finfo(float).tiny ** 0.5  # lam A_e below which products in the cones underflow
 
@@ -56,7 +56,7 @@ def pays(problem: Problem) -> bool:
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
     return bool(
-        graph.n_nodes * d >= (_FEWEST_CURVED if curved else _FEWEST)
+        (curved or graph.n_nodes * d >= _FEWEST)
         and d <= _MOST_PARAMETERS
         and (small or forest)
         and fits(problem)
