@@ -63,10 +63,29 @@ def test_without_pictures_there_is_no_section():
     assert 'class="page still"' not in shown()
 
 
-@pytest.mark.parametrize("data", [b"", b"GIF89a", b"%PDF-1.4", b"plain words"])
+@pytest.mark.parametrize(
+    "data", [b"", b"GIF89a", b"%PDF-1.4", b"plain words", b"<html><svg></svg></html>"]
+)
 def test_other_files_are_no_pictures(data):
     with pytest.raises(ValueError, match="'Mine' must be SVG or PNG"):
         Picture("Mine", data)
+
+
+def test_half_a_picture_is_refused():
+    with pytest.raises(ValueError, match="'Mine' must be whole; its SVG is not"):
+        Picture("Mine", Picture.drawn(figure(), "All").data[:2_000])
+
+
+def test_text_is_no_picture():
+    with pytest.raises(ValueError, match="must be bytes; got str"):
+        Picture("Mine", "<svg/>")
+
+
+def test_files_are_named_after_what_they_hold(tmp_path):
+    Picture("Mine", SVG).write(tmp_path / "mine.svg")
+    assert Picture.read(tmp_path / "mine.svg").data == SVG
+    with pytest.raises(ValueError, match=r"must end in \.svg; got"):
+        Picture("Mine", SVG).write(tmp_path / "mine.png")
 
 
 def test_a_picture_can_be_too_large():

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+_SVG = "{http://www.w3.org/2000/svg}svg"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_BYTES = 4_000_000
 _MANY = 2_000  # lines and points from which they become pixels
@@ -41,6 +42,11 @@ class Picture:
     says: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.data, bytes):
+            raise ValueError(
+                f"The data of a picture must be bytes; got {type(self.data).__name__}. Use "
+                "Picture.drawn or Picture.read."
+            )
         if len(self.data) > _MOST_BYTES:
             raise ValueError(
                 f"The picture {self.title!r} must have at most {_MOST_BYTES:,} bytes; got "
@@ -50,11 +56,13 @@ class Picture:
             raise ValueError(f"The picture {self.title!r} must be SVG or PNG; it is neither.")
         if self.media == _TYPES[".svg"]:
             try:
-                ElementTree.fromstring(self.data)
+                root = ElementTree.fromstring(self.data).tag
             except ElementTree.ParseError as error:
                 raise ValueError(
                     f"The picture {self.title!r} must be whole; its SVG is not: {error}."
                 ) from None
+            if root not in ("svg", _SVG):
+                raise ValueError(f"The picture {self.title!r} must be SVG or PNG; got a {root}.")
 
     @property
     def media(self) -> str | None:
@@ -69,7 +77,19 @@ class Picture:
         return f"data:{self.media};base64,{base64.b64encode(self.data).decode('ascii')}"
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file."""
+        """Write the picture to a file, whose name ends in .svg or .png as the picture is.
+
+        Examples
+        --------
+        >>> Picture("Nothing", b"<svg xmlns='http://www.w3.org/2000/svg'/>").write("nothing.png")
+        Traceback (most recent call last):
+        ValueError: The file of this picture must end in .svg; got 'nothing.png'. Rename it.
+        """
+        suffix = next(name for name, kind in _TYPES.items() if kind == self.media)
+        if Path(path).suffix.lower() != suffix:
+            raise ValueError(
+                f"The file of this picture must end in {suffix}; got {str(path)!r}. Rename it."
+            )
         Path(path).write_bytes(self.data)
 
     @classmethod

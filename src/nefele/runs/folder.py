@@ -78,6 +78,10 @@ class RunFolder:
         """Write a text file as a whole."""
         self.write(name, lambda part: part.write_text(text, encoding="utf-8", newline="\n"))
 
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a file as a whole."""
+        self.write(name, lambda part: part.write_bytes(data))
+
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Write run.json."""
         self.write_text("run.json", json.dumps(facts, indent=2, allow_nan=False) + "\n")

@@ -239,7 +239,7 @@ class Pipeline:
         found = examine(fit)
         names = []
         for name, picture in drawn(fit, found.draws):
-            self.folder.write(f"pictures/{name}", picture.write)
+            self.folder.write_bytes(f"pictures/{name}", picture.data)
             names.append(name)
         return {
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
