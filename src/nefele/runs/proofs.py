@@ -108,7 +108,7 @@ def examine(fit: Fit) -> Examined:
     """
     found, graph = Examined(), fit.problem.graph
     if graph.n_nodes <= MOST_NODES:
-        look = graph_diagnostics(graph, fit.model)
+        look = graph_diagnostics(graph, fit.model if fit.result is None else fit.result)
         found.diagnostics = look.rows()
         if graph.n_edges:
             found.draws["graph.svg"] = lambda ax: look.plot(fit.positions, ax)
@@ -179,7 +179,7 @@ def _critical_fact(fit: Fit, found: CriticalLambda) -> tuple[Fact, str, Draw]:
 
     def draw(ax: Any) -> object:
         plot_critical_flow(found, fit.problem, positions=fit.positions, ax=ax)
-        return ax.set_title(f"critical alpha = {value}; a bottleneck: {narrow}")
+        return ax.set_title(f"critical alpha = {value}")
 
     fact = ("critical alpha", f"{words}: from there on {where}; a bottleneck is {narrow}")
     return fact, "critical.svg", draw
