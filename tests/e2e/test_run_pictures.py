@@ -67,7 +67,8 @@ def test_well_connected_clusters_are_shown(tmp_path):
     assert run(*FIT, "--alpha", "1", "--out", "first", cwd=tmp_path).returncode == 0
     facts = facts_of(tmp_path)
     assert "2 of 2 clusters of several nodes" in dict(facts["theory"])["well-connected"]
-    assert "slack.svg" in facts["pictures"]
+    assert {"slack.svg", "bound.svg"} <= set(facts["pictures"])
+    assert "within" in dict(facts["theory"])["error bound"]
 
 
 def test_the_critical_alpha_divides_the_path(home):
@@ -112,7 +113,8 @@ def test_a_quadratic_penalty_names_the_edge_that_matters(home):
     args = ("--penalty", "squared_l2", "--alpha", "0.1", "--out", "smooth")
     assert run(*FIT, *args, cwd=home).returncode == 0
     facts = facts_of(home, "smooth")
-    assert "influence.svg" in facts["pictures"] and "critical.svg" not in facts["pictures"]
+    assert {"influence.svg", "sensitivity.svg", "contraction.svg"} <= set(facts["pictures"])
+    assert "critical.svg" not in facts["pictures"]
     # the only edge between the two kinds of shops
     assert "'004' - '005'" in dict(facts["theory"])["edge that matters most"]
 

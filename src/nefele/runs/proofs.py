@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,21 @@ from nefele.runs.wording import PICTURES
 from nefele.solvers import solve
 from nefele.theory import (
     CriticalLambda,
+    ErrorBound,
     WellConnected,
     certify_clusters,
     critical_lambda,
     edge_influence,
+    error_bound,
+    label_sensitivity,
     plot_certified,
+    plot_contraction,
     plot_critical_flow,
+    plot_error_bound,
     plot_influence,
+    plot_sensitivity,
     plot_slack,
+    spectrum_bounds,
     well_connected,
 )
 
@@ -35,8 +43,10 @@ MOST_NODES = 20_000  # for the diagnostics of the graph
 _MOST_FLOW = {"l2": 10_000, "l1": 30_000, "linf": 30_000}  # numbers of a flow: seconds of work
 _MOST_CLUSTERED = 2_000  # nodes for maximum flows
 _MOST_REMOVED = 1_000_000  # numbers of all changes when each edge is removed
+_MOST_DENSE = 1_500  # unknowns of which all eigenvalues are computed
 _MOST_BARS = 40
 _MOST_DRAWN = 2_000  # nodes
+_MAPS = ("graph.svg", "proven.svg", "critical.svg", "influence.svg")  # drawn over the graph
 _UNITS = "norm in standardized units"
 _PROOF, _STEPS = 1e-10, 3_000  # relative gap for proofs, and steps to spend on it
 
@@ -114,7 +124,7 @@ def examine(fit: Fit) -> Examined:
             found.draws["graph.svg"] = lambda ax: look.plot(fit.positions, ax)
     if not (fit.problem.coupled and graph.n_edges):
         return found
-    for part in (_equal_or_not, _connected, _removed):
+    for part in (_equal_or_not, _connected, _smooth):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -204,7 +214,24 @@ def _connected(fit: Fit) -> Found:
 
     fact = ("well-connected", f"{words} (by Theorem 2 of the first paper, which asks for a lot)")
     # where none is, the picture would look like an alarm, and it is none
-    yield fact, "slack.svg", draw if several.holds.any() and count <= _MOST_BARS else None
+    shown = bool(several.holds.any()) and count <= _MOST_BARS
+    yield fact, "slack.svg", draw if shown else None
+    if shown:
+        yield from _near_their_optima(fit, size)
+
+
+def _near_their_optima(fit: Fit, size: Any) -> Found:
+    """How far well-connected clusters are from the optima of their own rows."""
+    on = np.flatnonzero(size > 1)
+    found = error_bound(fit.problem, fit.clusters)
+    several = ErrorBound(size[on], found.value[on], found.proven[on], found.optimum[on])
+    most = float(several.value[several.proven].max())
+
+    def draw(ax: Any) -> object:
+        return plot_error_bound(several, ax=ax).set_xlabel("nodes of the cluster")
+
+    words = f"models of well-connected clusters are within {most:.3g} of their rows' own optimum"
+    yield ("error bound", f"{words} ({_UNITS})"), "bound.svg", draw if np.isfinite(most) else None
 
 
 def _several(found: WellConnected, size: Any) -> WellConnected:
@@ -222,11 +249,32 @@ def _several(found: WellConnected, size: Any) -> WellConnected:
     )
 
 
+def _smooth(fit: Fit) -> Found:
+    """What one edge, one label and one gradient step do under the quadratic penalty."""
+    problem = fit.problem
+    if fit.model.penalty != "squared_l2":
+        return
+    if problem.graph.n_edges * problem.graph.n_nodes * problem.d <= _MOST_REMOVED:
+        yield from _removed(fit)
+    if problem.graph.n_nodes * problem.d > _MOST_DENSE:
+        return
+    moved = label_sensitivity(problem)
+    if np.isfinite(moved).all():
+        words = f"all models together move by at most {moved.max():.3g} per unit of a label"
+        yield (
+            ("one label", f"{words} ({_UNITS})"),
+            "sensitivity.svg",
+            partial(plot_sensitivity, moved, problem),
+        )
+    found = spectrum_bounds(problem)
+    if np.isfinite(found.iterations()):
+        words = f"{found.iterations():,} steps are enough for a millionth of the first error"
+        draw = partial(plot_contraction, found, 1e-6)
+        yield ("gradient descent", words), "contraction.svg", draw
+
+
 def _removed(fit: Fit) -> Found:
     problem, graph = fit.problem, fit.problem.graph
-    size = graph.n_edges * graph.n_nodes * problem.d
-    if fit.model.penalty != "squared_l2" or size > _MOST_REMOVED:
-        return
     found = edge_influence(problem)
     change = np.where(np.isfinite(found.size), found.size, -np.inf)
     top = int(change.argmax())
@@ -255,6 +303,6 @@ def drawn(fit: Fit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:
         warnings.simplefilter("ignore")  # such as letters that a font lacks
         for name, one in draws.items():
             with rc_context({"font.family": "sans-serif", "font.size": 10.0}):
-                figure = Figure(figsize=(6.4, 4.0 if name == "slack.svg" else height))
+                figure = Figure(figsize=(6.4, height if name in _MAPS else 4.0))
                 one(figure.subplots())
                 yield name, Picture.drawn(figure, *PICTURES[name])

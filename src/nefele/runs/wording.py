@@ -33,9 +33,22 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "A cluster with positive slack has one model by Theorem 2 of the first paper, whatever the "
         "others do. The condition asks for a lot: without it a cluster may be as real.",
     ),
+    "bound.svg": (
+        "How near are clusters to their own optimum?",
+        "The bound on the distance of a cluster's model from the best one for its own rows, which "
+        "edges to other clusters cause. Hatched where the cluster is not well-connected.",
+    ),
     "influence.svg": (
         "Which edges matter",
         "How far the models move when an edge is removed, exactly, without another fit.",
+    ),
+    "sensitivity.svg": (
+        "Which labels matter",
+        "How far all models together move, at most, when one label of a node changes by one.",
+    ),
+    "contraction.svg": (
+        "How fast would gradient descent be?",
+        "The bound on its error, without an eigenvalue of the whole problem: safe, not sharp.",
     ),
 }
 METRICS = {"regression": "mean squared error", "classification": "log loss"}
