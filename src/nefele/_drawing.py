@@ -6,22 +6,26 @@ axes, so that pictures can also be drawn into a Figure of their own, in any thre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array, as_float_array, check_finite, type_name
+from nefele._ids import as_ids, describe, did_you_mean
 from nefele._layout import force_layout
 from nefele.graph import Graph
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.7"
-GROUPS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+GROUPS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442")  # not ORANGE
 MARKERS = "osD^vP"
 DASHED: dict[str, Any] = dict(color=ORANGE, linestyle=(0, (4, 2)), linewidth=2.2)
 
 _NAMED = 12  # bars up to which each one has its number above it
 _TICKS = 30
+_LONG = 20  # letters up to which an id is written out
+_TITLE = 45  # letters of a title up to which it has the usual size
 
 
 def new_axes(rows: int = 1, columns: int = 1, **options: Any) -> Any:
@@ -47,21 +51,62 @@ def axes(ax: Any) -> Any:
 def place(graph: Graph, positions: Any = None) -> Array:
     """Where to draw the nodes, shape (n_nodes, 2).
 
-    The positions given, checked; or each component by forces, the components side by side.
+    The positions given, checked: an array, or a mapping from node ids to pairs. Without them each
+    component by forces, the components side by side.
 
     Examples
     --------
     >>> place(Graph([0, 1], [0], [1]), [[0, 0], [3, 4]]).tolist()
     [[0.0, 0.0], [3.0, 4.0]]
+    >>> place(Graph(["a", "b"], [0], [1]), {"b": (3, 4), "a": (0, 0)}).tolist()
+    [[0.0, 0.0], [3.0, 4.0]]
     """
     if positions is None:
         ends = np.column_stack([graph.head, graph.tail])
         return force_layout(graph.n_nodes, ends, graph.weight)
+    if isinstance(positions, Mapping):
+        positions = _in_graph_order(graph, positions)
     given = as_float_array(positions, "positions", 2)
     if given.shape != (graph.n_nodes, 2):
         raise ValueError(f"positions must have shape ({graph.n_nodes}, 2); got {given.shape}.")
     check_finite(given, lambda at: f"positions, row {at[0]},")
     return given
+
+
+def _in_graph_order(graph: Graph, positions: Mapping[Any, Any]) -> list[Any]:
+    """The values of a mapping from node ids; ids that are no nodes are ignored."""
+    keys, pairs = as_ids(list(positions)), list(positions.values())
+    at = graph.positions(keys)
+    missing = graph.ids[np.setdiff1d(np.arange(graph.n_nodes), at)]
+    if len(missing):
+        hint = did_you_mean(missing, keys[at < 0])
+        raise ValueError(f"positions must hold every node id; missing: {describe(missing)}.{hint}")
+    known = np.flatnonzero(at >= 0)
+    return [pairs[k] for k in known[np.argsort(at[known])]]
+
+
+def shorten(name: str) -> str:
+    """A name for a picture, cut when it is long.
+
+    Examples
+    --------
+    >>> shorten("a" * 30)
+    'aaaaaaaaaaaaaaaaaaa…'
+    """
+    return name if len(name) <= _LONG else name[: _LONG - 1] + "…"
+
+
+def name_edge(graph: Graph, e: int) -> str:
+    """Edge e for a title: its number and the ids of its ends, shortened.
+
+    Examples
+    --------
+    >>> name_edge(Graph(["a", "b"], [0], [1]), 0)
+    'edge 0 ("a", "b")'
+    """
+    ends = graph.ids[[graph.head[e], graph.tail[e]]].tolist()
+    a, b = (f'"{shorten(key)}"' if isinstance(key, str) else shorten(str(key)) for key in ends)
+    return f"edge {e} ({a}, {b})"
 
 
 def draw_edges(
@@ -136,7 +181,8 @@ def finish_graph(ax: Any, title: str) -> None:
     ax.margins(0.06)
     ax.autoscale_view()
     ax.set_axis_off()
-    ax.set_title(title, parse_math=False)  # ids may hold dollar signs
+    style: dict[str, Any] = dict(fontsize="small") if len(title) > _TITLE else {}
+    ax.set_title(title, parse_math=False, **style)  # ids may hold dollar signs
 
 
 def colour_bar(ax: Any, lines: Any, label: str) -> None:
@@ -223,7 +269,7 @@ def _write_numbers(ax: Any, values: Array, height: Array) -> None:
 def _name_ticks(ax: Any, names: list[str]) -> None:
     """Names below the bars: turned when long, and only some of very many."""
     every = -(-len(names) // _TICKS)
-    shown = [name if len(name) <= 20 else name[:19] + "…" for name in names[::every]]
+    shown = [shorten(name) for name in names[::every]]
     room = 60 / max(len(shown), 1)
     turned = max((len(name) for name in shown), default=0) > room
     style = dict(rotation=90 if turned else 0, parse_math=False)

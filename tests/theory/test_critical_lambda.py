@@ -193,6 +193,39 @@ def test_wide_weights_and_scales():
         assert value == pytest.approx(size * plain.value, rel=1e-6)
 
 
+def test_light_edges_between_heavy_ones():
+    """A heavy pair and a middling one, joined by two light edges: the cut has a closed form."""
+    graph = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], weight=[1e4, 1e-6, 1e-6, 1.0])
+    data = LocalData.from_list([([[1.0]], [y]) for y in (0.0, 1.0, 5.0, 2.0)])
+    problem = Problem(graph, data, lam=1.0)
+    found = critical_lambda(problem)
+    assert found.exact and found.value == pytest.approx(3e6, rel=1e-9)
+    assert found.lower == pytest.approx(3e6, rel=1e-9)
+    assert_proven(problem, found)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("penalty", NORMS)
+def test_exact_for_weights_of_twelve_orders_of_magnitude(penalty, d):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        base = connected_graph(rng, int(rng.integers(3, 41)), rng.choice([0.05, 0.3]))
+        graph = Graph(base.ids, base.head, base.tail, 10 ** rng.uniform(-6, 6, base.n_edges))
+        data = linear_data(rng, rng.standard_normal((graph.n_nodes, d)), 5)
+        problem = Problem(graph, data, "squared", penalty, lam=1.0)
+        found = critical_lambda(problem)
+        assert found.exact
+        assert_proven(problem, found)
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0, 7.0])
+def test_the_potential_of_an_lp_norm_proves_the_bound_on_a_tree(p):
+    problem = random_regression(4, Lp(p), n=9, d=3, density=0.0)
+    found = critical_lambda(problem)
+    assert found.lower == found.value
+    assert_proven(problem, found)
+
+
 def test_no_pull_means_zero():
     problem = random_regression(0, "l2", n=5)
     rng = np.random.default_rng(0)

@@ -133,6 +133,25 @@ def test_absolute_flow_of_a_result():
         assert network.cost(flow) == pytest.approx(network.solve().cost, abs=1e-5)
 
 
+def test_a_flow_belongs_to_its_own_problem():
+    problem = random_line(0, Squared())
+    network, result = min_cost_flow(problem), solve(problem, tol=1e-9)
+    y = problem.data.y + 1.0
+    others = (
+        random_line(1, Squared()),
+        problem.with_lam(2 * problem.lam),
+        Problem(problem.graph, LocalData(problem.data.X, y, problem.data.ptr), lam=problem.lam),
+    )
+    for other in others:
+        with pytest.raises(ValueError, match="result must belong to the problem of this network"):
+            network.flow_of(solve(other, tol=1e-3))
+    for wrong in (problem, result.w):
+        with pytest.raises(ValueError, match="result must be a Result; got"):
+            network.flow_of(wrong)
+    again = Problem(problem.graph, problem.data, Squared(), "l1", lam=problem.lam)
+    assert np.array_equal(min_cost_flow(again).flow_of(result), network.flow_of(result))
+
+
 def test_zero_losses_only_have_edges():
     graph = Graph.from_edges([(0, 1)])
     data = LocalData.from_list([([[1.0]], [2.0]), None])

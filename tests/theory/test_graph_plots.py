@@ -171,6 +171,32 @@ def test_flow_widths_mean_the_same_in_every_picture(ax):
     assert lines.get_clim() == (0.0, 1.0) and max(lines.get_linewidth()) < 3.0
 
 
+def test_flow_of_quadratic_costs(ax):
+    """An array of flows is drawn like a solution, without the claim that it is the best."""
+    chain = Graph(list(range(5)), [0, 1, 2, 3], [1, 2, 3, 4])
+    problem = scalar(chain, (0.0, 3.0, 1.0, 6.0, 4.0), "squared", "l1", 1.5)
+    network = min_cost_flow(problem)
+    flow = network.flow_of(solve(problem, tol=1e-12))
+    place = np.stack([np.arange(5.0), np.zeros(5)], axis=1)
+    plot_flow(flow, network, problem, place, ax)
+    full = np.abs(flow[:4]) / 1.5 > 1 - 1e-6
+    assert 0 < full.sum() < 4 and pairs(ax.collections[1], place) == edge_set(chain, full)
+    cost = f"cost {network.cost(flow):.4g}"
+    assert ax.get_title() == f"{cost}, {full.sum()} of 4 edges saturated"
+
+
+def test_influence_of_no_edge_and_of_nodes_without_data(ax):
+    problem = scalar(PARTS, LABELS, penalty="squared_l2")
+    plot_influence(edge_influence(problem, []), problem, ax=ax)
+    assert ax.get_title() == "no edge was asked about"
+    bare = scalar(Graph(list("abcde"), [], []), (1.0, 2.0, 3.0, 4.0, 5.0), penalty="squared_l2")
+    other = plot_influence(edge_influence(bare), bare, ax=Figure().add_subplot())
+    assert other.get_title() == "no edges"
+    partly = scalar(PARTS, (*LABELS[:7], None), penalty="squared_l2")
+    other = plot_influence(edge_influence(partly), partly, ax=Figure().add_subplot())
+    assert other.get_title().startswith("largest change: edge")
+
+
 LONE = Graph(["only"], [], [])
 BARE = Graph(list("abcde"), [], [])
 
@@ -226,8 +252,10 @@ def test_flow_arguments():
     second = scalar(Graph([0, 1, 2], [0, 0], [1, 2]), (0.0, 1.0, 5.0), "absolute", "l1")
     network = min_cost_flow(first)
     found = network.solve()
-    with pytest.raises(ValueError, match="found must be a FlowSolution; got ndarray"):
-        plot_flow(found.flow, network, first)
+    with pytest.raises(ValueError, match="found must be numeric"):
+        plot_flow("flow", network, first)
+    with pytest.raises(ValueError, match=r"found, arc 1, must be finite; got nan"):
+        plot_flow(np.array([0.0, np.nan, 0.0, 0.0, 0.0]), network, first)
     with pytest.raises(ValueError, match="network must be a FlowNetwork; got Problem"):
         plot_flow(found, first, network)
     with pytest.raises(ValueError, match="network must come from the graph of problem"):

@@ -44,6 +44,8 @@ def test_phase_errors():
         phase_diagram(n=13)
     with pytest.raises(ValueError, match=r"p_out must hold numbers in \[0, 1\]"):
         phase_diagram([1.5])
+    with pytest.raises(ValueError, match="fraction must be > 0"):
+        phase_diagram([0.0], [0.5, 0.0], n=8)
     with pytest.raises(ValueError, match="norm of all parameters"):
         phase_diagram([0.0], [1.0], n=8, penalty="squared_l2")
     with pytest.raises(ValueError, match="runs must be an integer >= 1"):

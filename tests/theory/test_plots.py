@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from nefele import Graph, solve
+from nefele import Graph, LocalData, Problem, solve
 from nefele._drawing import BLUE, ORANGE
 from nefele.theory import (
     ErrorBound,
@@ -159,7 +159,10 @@ def test_sensitivity_is_the_largest_of_a_node(ax):
 
 
 def test_sensitivity_without_a_unique_solution(ax):
-    problem = scalar(Graph(list("abc"), [0], [1]), (1.0, 2.0, None), penalty="squared_l2")
+    """Two rows, both of them say the same about two parameters."""
+    rows = [([[1.0, 1.0]], [1.0]), ([[1.0, 1.0]], [2.0])]
+    graph = Graph([0, 1], [0], [1])
+    problem = Problem(graph, LocalData.from_list(rows), "squared", "squared_l2", lam=1.0)
     values = label_sensitivity(problem)
     assert np.isinf(values).all()
     plot_sensitivity(values, problem, ax)

@@ -6,6 +6,8 @@ proves a lower bound and any flow an upper one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
@@ -13,11 +15,14 @@ from scipy.optimize import linprog
 from nefele._checks import Array
 from nefele.correction import laplacian_direct
 from nefele.graph import Graph
-from nefele.penalties import Penalty
+from nefele.penalties import Lp, Penalty
 from nefele.theory._inputs import norm_name
 from nefele.theory.cone_flow import cone_flow
+from nefele.theory.tree_basis import TreeBasis
 
-_REPAIRS = 3
+_FAINT = (0.0, 1e-12, 1e-10, 1e-8)  # shares of the dual below which an edge may be left out
+_FEW = 200  # nodes up to which every level of the potentials is tried as a cut
+_LP_TOLERANCE = 1e-10
 
 
 def congestion(graph: Graph, penalty: Penalty, flow: Array) -> Array:
@@ -48,39 +53,62 @@ def least_congested_flow(graph: Graph, penalty: Penalty, demand: Array) -> tuple
     flow, potential : arrays of shape (n_edges, d) and (n_nodes, d)
     """
     size = float(np.abs(demand).max())
-    unit = float(graph.weight.max())
-    graph = Graph(graph.ids, graph.head, graph.tail, graph.weight / unit)
+    graph = Graph(graph.ids, graph.head, graph.tail, graph.weight / float(graph.weight.max()))
     demand = demand / size
-    x = laplacian_direct(graph, graph.weight[:, None], demand)
-    flow = _conserved(graph, graph.weight[:, None] * graph.diff(x), demand)
+    basis = TreeBasis.of(graph)
+    flow = basis.flow(demand)
     if graph.n_edges == graph.n_nodes - 1:
         return size * flow, _worst_cut(graph, penalty, flow)
-    name = norm_name(penalty, demand.shape[1])
-    if name == "l1":
-        found = _entrywise(graph, demand)
-    elif name == "linf":
-        found = _programme(graph, demand)
-    elif name == "l2":
-        found = cone_flow(graph, demand, flow)
-    else:
-        found = None
-    flows, potentials = [flow], [x]
+    x = laplacian_direct(graph, graph.weight[:, None], demand)
+    flows, potentials = [flow, basis.flow(demand, graph.weight[:, None] * graph.diff(x))], [x]
+    C, right, potential = _equations(basis, demand)
+    found = _solved(norm_name(penalty, demand.shape[1]), C, right)
     if found is not None:
-        flows.append(_conserved(graph, found[0], demand))
-        potentials.append(found[1])
+        flows.append(basis.flow(demand, graph.weight[:, None] * found[0]))
+        potentials += _candidates(found[1], potential)
     best = min(flows, key=lambda u: float(congestion(graph, penalty, u).max()))
     return size * best, max(potentials, key=lambda x: cut_bound(graph, penalty, demand, x))
 
 
-def _conserved(graph: Graph, flow: Array, demand: Array) -> Array:
-    """The flow with its rounding errors in D^T u = demand spread over the edges."""
-    for _ in range(_REPAIRS):
-        rest = demand - graph.div(flow)
-        if np.abs(rest).max() <= 1e-15:
-            break
-        x = laplacian_direct(graph, graph.weight[:, None], rest - rest.mean(axis=0))
-        flow = flow + graph.weight[:, None] * graph.diff(x)
-    return flow
+def _equations(
+    basis: TreeBasis, demand: Array
+) -> tuple[sparse.csr_array, Array, Callable[[Array], Array]]:
+    """D^T u = demand as C (u / A) = right, and the potentials that belong to multipliers of it."""
+    if not basis.by_nodes:
+        return basis.matrix, basis.right(demand), basis.potential
+    graph = basis.graph
+    degree = graph.weighted_degree[1:]  # node 0 follows from the others
+    C = sparse.diags_array(1 / degree) @ (graph.incidence_t * graph.weight)[1:]
+
+    def potential(y: Array) -> Array:
+        return np.vstack([np.zeros((1, y.shape[1])), y / degree[:, None]])
+
+    return sparse.csr_array(C), demand[1:] / degree[:, None], potential
+
+
+def _solved(name: str | None, C: sparse.csr_array, right: Array) -> tuple[Array, Array] | None:
+    """Flow in units of the weights and multipliers of its equations, for the norms known."""
+    if name == "l1":
+        return _entrywise(C, right)
+    if name == "linf":
+        return _programme(C, right)
+    return cone_flow(C, right) if name == "l2" else None
+
+
+def _candidates(y: Array, potential: Callable[[Array], Array]) -> list[Array]:
+    """Potentials of the multipliers, and simpler ones that rounding errors cannot blur.
+
+    Over a heavy edge even the last digit of a potential counts. So multipliers that hardly matter
+    are left out, which makes the potentials of both ends bit-equal; and when a single entry counts
+    (l1, d = 1), the best cut is among the levels of the potentials.
+    """
+    size = np.abs(y).max(axis=1)
+    out = [potential(np.where((size > f * size.max())[:, None], y, 0.0)) for f in _FAINT]
+    columns = np.flatnonzero(np.abs(y).any(axis=0))
+    if len(columns) == 1 and len(y) < _FEW:
+        x = out[0]
+        out += [np.where(x > level, 1.0, 0.0) for level in np.unique(x)[:-1]]
+    return out
 
 
 def _worst_cut(graph: Graph, penalty: Penalty, flow: Array) -> Array:
@@ -94,53 +122,56 @@ def _worst_cut(graph: Graph, penalty: Penalty, flow: Array) -> Array:
 
 
 def _aligned(penalty: Penalty, u: Array) -> Array:
-    """A direction v with <u, v> = ||u||_dual phi(v), for the norms that are known."""
+    """A direction v with <u, v> = ||u||_dual phi(v), for the norms of this package."""
     name = norm_name(penalty, len(u))
     if name == "linf":
         return np.sign(u)
     if name == "l1":
         return np.where(np.arange(len(u)) == np.argmax(np.abs(u)), np.sign(u), 0.0)
+    if name is None and isinstance(penalty, Lp):
+        # equality in Hoelder's inequality, |v_j|^p in proportion to |u_j|^q with 1/p + 1/q = 1
+        return np.sign(u) * (np.abs(u) / np.abs(u).max()) ** (1 / (float(penalty.p) - 1))
     return u
 
 
-def _entrywise(graph: Graph, demand: Array) -> tuple[Array, Array] | None:
+def _entrywise(C: sparse.csr_array, right: Array) -> tuple[Array, Array] | None:
     """Dual norm linf: a linear programme for each entry, of which the worst one counts."""
-    flow, x = np.zeros((graph.n_edges, demand.shape[1])), np.zeros_like(demand)
+    flow, y = np.zeros((C.shape[1], right.shape[1])), np.zeros_like(right)
     worst = -1.0
-    for j in range(demand.shape[1]):
-        if np.abs(demand[:, j]).max() <= 1e-15:
+    for j in range(right.shape[1]):
+        if not right[:, j].any():
             continue
-        found = _programme(graph, demand[:, j : j + 1])
+        found = _programme(C, right[:, j : j + 1])
         if found is None:
             return None
         flow[:, j] = found[0][:, 0]
-        top = float((np.abs(flow[:, j]) / graph.weight).max())
+        top = float(np.abs(flow[:, j]).max())
         if top > worst:
-            worst, x[:] = top, 0.0
-            x[:, j] = found[1][:, 0]
-    return flow, x
+            worst, y[:] = top, 0.0
+            y[:, j] = found[1][:, 0]
+    return flow, y
 
 
-def _programme(graph: Graph, demand: Array) -> tuple[Array, Array] | None:
-    """Dual norm l1: least t with D^T A (p - q) = demand, sum_j (p + q)_ej <= t, by HiGHS."""
-    n, m, d = graph.n_nodes, graph.n_edges, demand.shape[1]
-    size = float(np.abs(demand).max())
-    balance = (graph.incidence_t * graph.weight)[1:]  # node 0 follows from the others
-    eye = sparse.eye_array(d)
-    moves = sparse.kron(balance, eye)
+def _programme(C: sparse.csr_array, right: Array) -> tuple[Array, Array] | None:
+    """Dual norm l1: least t with C (p - q) = right, sum_j (p + q)_ej <= t, by HiGHS."""
+    m, d = C.shape[1], right.shape[1]
+    size = float(np.abs(right).max())
+    moves = sparse.kron(C, sparse.eye_array(d))
     total = sparse.kron(sparse.eye_array(m), np.ones((1, d)))
-    zero = sparse.csr_array(((n - 1) * d, 1))
+    zero = sparse.csr_array((moves.shape[0], 1))
     best = linprog(
         np.r_[np.zeros(2 * m * d), 1.0],
         A_ub=sparse.hstack([total, total, -np.ones((m, 1))], format="csr"),
         b_ub=np.zeros(m),
         A_eq=sparse.hstack([moves, -moves, zero], format="csr"),
-        b_eq=demand[1:].ravel() / size,
+        b_eq=right.ravel() / size,
         bounds=(0, None),
         method="highs",
+        options=dict.fromkeys(
+            ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), _LP_TOLERANCE
+        ),
     )
     if best.status != 0:
         return None
     split = best.x[:-1].reshape(2, m, d)
-    flow = size * graph.weight[:, None] * (split[0] - split[1])
-    return flow, np.vstack([np.zeros((1, d)), best.eqlin.marginals.reshape(n - 1, d)])
+    return size * (split[0] - split[1]), best.eqlin.marginals.reshape(right.shape)

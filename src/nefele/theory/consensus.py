@@ -41,7 +41,8 @@ class CriticalLambda:
         penalties.
     potential : array of shape (n_nodes, d) or None
         x with <-grad L(wbar), x> / sum_e A_e phi((D x)_e) = lower, over the component that needs
-        the most.
+        the most. On a tree the flow alone proves `lower`, as there is no other; for a norm of
+        your own with d > 1 the potential may then prove less.
     w : array of shape (n_nodes, d)
         The pooled optimum wbar of each component.
     component_values, component_lower : arrays of shape (n_components,)

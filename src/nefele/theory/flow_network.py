@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from nefele._checks import Array
+from nefele._checks import Array, type_name
 from nefele.losses import Absolute, Hinge, HuberLoss, Squared
 from nefele.losses.pointwise import BoundPointwise
 from nefele.losses.zero import BoundZero
@@ -113,8 +113,9 @@ class FlowNetwork:
 
         Edges carry u. An arc to the ground with a quadratic cost carries what its marginal cost,
         equal to the node's parameter, says; what is left of a node's flow goes over its arcs of
-        linear cost, cheapest first.
+        linear cost, cheapest first. The result must be one of the problem the network came from.
         """
+        self._check_result(result)
         u, w = result.u[:, 0], result.w[:, 0]
         flow = np.concatenate([u, np.zeros(self.n_arcs - len(u))])
         bent = self.quadratic > 0
@@ -129,6 +130,19 @@ class FlowNetwork:
             flow[arc] += step
             left[node] -= step
         return flow
+
+    def _check_result(self, result: Any) -> None:
+        if not isinstance(result, Result):
+            raise ValueError(
+                f"result must be a Result; got {type_name(result)}. Use nefele.solve(problem)."
+            )
+        other = min_cost_flow(result.problem)
+        names = ("tail", "head", "lower", "upper", "linear", "quadratic")
+        if not all(np.array_equal(getattr(self, k), getattr(other, k)) for k in names):
+            raise ValueError(
+                "result must belong to the problem of this network; got one with other edges, "
+                "data, loss or lam. Use min_cost_flow(result.problem).flow_of(result)."
+            )
 
 
 @dataclass(frozen=True, eq=False)

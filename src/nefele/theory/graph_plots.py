@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nefele._checks import Array, as_float_array, check_finite
 from nefele._drawing import (
     BLUE,
     DASHED,
@@ -16,6 +17,7 @@ from nefele._drawing import (
     draw_nodes,
     finish_graph,
     key,
+    name_edge,
     place,
 )
 from nefele.graph import Graph
@@ -45,8 +47,8 @@ def plot_critical_flow(
     found : CriticalLambda
     problem : Problem
         The problem it belongs to.
-    positions : array of shape (n_nodes, 2), optional
-        Where to draw the nodes; default: by eigenvectors of the graph.
+    positions : array of shape (n_nodes, 2) or mapping of node id to (x, y), optional
+        Where to draw the nodes; default: by forces along the edges.
     ax : matplotlib Axes, optional
 
     Returns
@@ -91,8 +93,8 @@ def plot_certified(
     found : CertifiedClusters
     problem : Problem
         The problem of the result.
-    positions : array of shape (n_nodes, 2), optional
-        Where to draw the nodes; default: by eigenvectors of the graph.
+    positions : array of shape (n_nodes, 2) or mapping of node id to (x, y), optional
+        Where to draw the nodes; default: by forces along the edges.
     ax : matplotlib Axes, optional
 
     Returns
@@ -147,8 +149,8 @@ def plot_influence(
     found : EdgeInfluence
     problem : Problem
         The problem it belongs to.
-    positions : array of shape (n_nodes, 2), optional
-        Where to draw the nodes; default: by eigenvectors of the graph.
+    positions : array of shape (n_nodes, 2) or mapping of node id to (x, y), optional
+        Where to draw the nodes; default: by forces along the edges.
     ax : matplotlib Axes, optional
 
     Returns
@@ -177,17 +179,14 @@ def plot_influence(
     ax = axes(ax)
     known = np.isfinite(found.size)
     # what rounding errors leave is no change
-    size = np.where(found.size > _NOTHING * np.abs(found.w).max(), found.size, 0.0)[known]
+    size = np.where(found.size > _NOTHING * np.nanmax(np.abs(found.w)), found.size, 0.0)[known]
     lines = draw_edges(ax, graph, where, found.edges[known], values=size)
     rest = np.setdiff1d(np.arange(graph.n_edges), found.edges)
     other: dict[str, Any] = dict(color=GREY, linestyle="dotted", linewidth=0.8)
     draw_edges(ax, graph, where, found.edges[~known], zorder=2.0, **DASHED)
     draw_edges(ax, graph, where, rest, zorder=1.0, **other)
     draw_nodes(ax, where)
-    title = "no edge changes the optimum" if len(size) else "no edge can be removed"
-    if size.any():
-        title = f"largest change: {graph.describe_edge(int(found.edges[known][size.argmax()]))}"
-    finish_graph(ax, title)
+    finish_graph(ax, _influence_title(graph, found.edges, known, size))
     colour_bar(ax, lines, "change of the optimum without the edge")
     entries = [
         (f"no unique optimum without it: {(~known).sum()}", DASHED),
@@ -198,26 +197,39 @@ def plot_influence(
     return ax
 
 
+def _influence_title(graph: Graph, edges: Any, known: Any, size: Any) -> str:
+    if not graph.n_edges:
+        return "no edges"
+    if not len(edges):
+        return "no edge was asked about"
+    if not known.any():
+        return "no edge can be removed"
+    if not size.any():
+        return "no edge changes the optimum"
+    return f"largest change: {name_edge(graph, int(edges[known][size.argmax()]))}"
+
+
 def plot_flow(
-    found: FlowSolution,
+    found: FlowSolution | Array,
     network: FlowNetwork,
     problem: Problem,
     positions: Any = None,
     ax: Any = None,
 ) -> Any:
-    """The graph with the share of its capacity that each edge carries in a flow of least cost.
+    """The graph with the share of its capacity that each edge carries in a flow.
 
-    Orange dashes: saturated edges, the only ones over which parameters may differ.
+    Orange dashes: saturated edges; at least cost the only ones over which parameters may differ.
 
     Parameters
     ----------
-    found : FlowSolution
+    found : FlowSolution or array of shape (n_arcs,)
+        Of `network.solve()`, or a flow such as `network.flow_of(result)`.
     network : FlowNetwork
-        The network that was solved.
+        The network it belongs to.
     problem : Problem
         The problem it came from.
-    positions : array of shape (n_nodes, 2), optional
-        Where to draw the nodes; default: by eigenvectors of the graph.
+    positions : array of shape (n_nodes, 2) or mapping of node id to (x, y), optional
+        Where to draw the nodes; default: by forces along the edges.
     ax : matplotlib Axes, optional
 
     Returns
@@ -235,7 +247,6 @@ def plot_flow(
     >>> plot_flow(network.solve(), network, problem).get_title()
     'least cost -1, 1 of 1 edges saturated'
     """
-    check_found(found, FlowSolution, "min_cost_flow(problem).solve()")
     if not isinstance(network, FlowNetwork):
         raise ValueError(
             f"network must be a FlowNetwork; got {type(network).__name__}. "
@@ -244,23 +255,27 @@ def plot_flow(
     graph = check_problem(problem).graph
     _check_sizes(graph, nodes=network.n_nodes - 1)
     m = graph.n_edges
-    if len(found.flow) != network.n_arcs:
+    best = isinstance(found, FlowSolution)
+    flow = as_float_array(found.flow if isinstance(found, FlowSolution) else found, "found", 1)
+    if len(flow) != network.n_arcs:
         raise ValueError(
-            f"found must hold a flow for {network.n_arcs} arcs; got {len(found.flow)}. "
-            "Use network.solve()."
+            f"found must hold a flow for {network.n_arcs} arcs; got {len(flow)}. "
+            "Use network.solve() or network.flow_of(result)."
         )
+    check_finite(flow, lambda at: f"found, arc {at[0]},")
     same = np.array_equal(network.tail[:m], graph.head)
     if not (same and np.array_equal(network.head[:m], graph.tail)):
         raise ValueError("network must come from the graph of problem. Use min_cost_flow(problem).")
     where = place(graph, positions)
     ax = axes(ax)
     room = network.upper[:m]
-    share = np.divide(np.abs(found.flow[:m]), room, out=np.ones(m), where=room > 0)
+    share = np.divide(np.abs(flow[:m]), room, out=np.ones(m), where=room > 0)
     full = share >= _FULL
     lines = draw_edges(ax, graph, where, ~full, values=share[~full], top=1.0)
     draw_edges(ax, graph, where, full, zorder=2.0, **DASHED)
     draw_nodes(ax, where)
-    finish_graph(ax, f"least cost {found.cost:.4g}, {full.sum()} of {m} edges saturated")
+    cost = f"{'least ' if best else ''}cost {network.cost(flow):.4g}"
+    finish_graph(ax, f"{cost}, {full.sum()} of {m} edges saturated")
     colour_bar(ax, lines, "share of the capacity")
     key(ax, [(f"saturated: {full.sum()}", DASHED)] if full.any() else [])
     return ax

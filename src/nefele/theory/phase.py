@@ -74,8 +74,10 @@ def phase_diagram(
 
     Parameters
     ----------
-    p_out, fraction : sequences of float in [0, 1]
-        The grid.
+    p_out : sequence of float in [0, 1]
+        Rows of the grid.
+    fraction : sequence of float in (0, 1]
+        Columns of the grid; at least one node has data, however small the share.
     n : int
         Nodes in all, even.
     p_in : float
@@ -102,6 +104,8 @@ def phase_diagram(
     ([1.0, 0.0], [1.0, 0.0])
     """
     rows, columns = _shares(p_out, "p_out"), _shares(fraction, "fraction")
+    if not columns.all():
+        raise ValueError(f"fraction must be > 0: without data nothing is learnt; got {fraction!r}.")
     n, m, seed = check_count(n, "n", low=4), check_count(m, "m", low=1), check_count(seed, "seed")
     noise = check_number(noise, "noise", low=0.0)
     if n % 2:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import as_float_array, check_number
-from nefele._drawing import BLUE, ORANGE, axes, bars, new_axes
-from nefele._ids import describe
+from nefele._drawing import BLUE, ORANGE, axes, bars, new_axes, shorten
 from nefele.problem import Problem
 from nefele.theory._inputs import check_problem
 from nefele.theory.clusters import ErrorBound, WellConnected
@@ -209,7 +208,7 @@ def plot_sensitivity(values: Any, problem: Problem, ax: Any = None) -> Any:
     few = len(order) <= _FEW
     names = _names(problem.graph.ids[order]) if few else [str(k + 1) for k in range(len(order))]
     ax = bars(axes(ax), names, largest[order], np.isfinite(largest[order]), numbers=False)
-    first = describe(problem.graph.ids[order[:3]])
+    first = ", ".join(shorten(str(name)) for name in problem.graph.ids[order[:3]].tolist())
     ax.set_xlabel("node" if few else f"nodes by rank; the first: {first}", parse_math=False)
     ax.set_ylabel("change of the solution\nper unit of a label, at most")
     return ax

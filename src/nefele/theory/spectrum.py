@@ -68,7 +68,8 @@ def spectrum_bounds(problem: Problem) -> SpectrumBounds:
 
     lambda_max(Q) <= max_i lambda_max(Q_i) + 2 a d_max, d_max the largest weighted degree, and
     lambda_min(Q) >= min(lambda_2 a rho^2, lbar / 2) / (1 + rho^2) with lbar = lambda_min(mean Q_i)
-    and rho = lbar / (4 max_i lambda_max(Q_i)).
+    and rho = lbar / (4 max_i lambda_max(Q_i)). Q is block-diagonal over the connected components:
+    each has its own lower bound, and the least one holds for all.
 
     Parameters
     ----------
@@ -95,14 +96,23 @@ def spectrum_bounds(problem: Problem) -> SpectrumBounds:
     a, blocks = problem.lam / 2, node_blocks(problem)
     largest = float(np.linalg.eigvalsh(blocks)[:, -1].max())
     upper = largest + 2 * a * float(problem.graph.weighted_degree.max())
+    parts = problem.graph.components
+    groups = [np.flatnonzero(parts == c) for c in range(int(parts.max()) + 1)]
+    lower = min(component_bound(problem, blocks, nodes) for nodes in groups)
     second = connectivity(problem.graph)
-    least = max(float(np.linalg.eigvalsh(blocks.mean(axis=0))[0]), 0.0)
-    rho = least / (4 * largest) if largest > 0 else 0.0
-    lower = min(second * a * rho**2, least / 2) / (1 + rho**2)
-    if problem.graph.n_nodes == 1:
-        lower = least
     step = 1 / (lower + upper) if upper > 0 else math.inf
     return SpectrumBounds(lower, upper, step, (upper - lower) * step if upper > 0 else 0.0, second)
+
+
+def component_bound(problem: Problem, blocks: Array, nodes: Any) -> float:
+    """Lower bound on the eigenvalues of Q over one connected component."""
+    own = blocks[nodes]
+    least = max(float(np.linalg.eigvalsh(own.mean(axis=0))[0]), 0.0)
+    if len(nodes) == 1 or least == 0:
+        return least
+    rho = least / (4 * float(np.linalg.eigvalsh(own)[:, -1].max()))
+    coupled = connectivity(problem.graph, nodes) * problem.lam / 2 * rho**2
+    return min(coupled, least / 2) / (1 + rho**2)
 
 
 def node_blocks(problem: Problem) -> Array:
@@ -114,13 +124,17 @@ def node_blocks(problem: Problem) -> Array:
 
 def coupled_matrix(problem: Problem) -> sparse.csc_array:
     """Q = blkdiag(Q_i) + a (L (x) I), sparse, of shape (n_nodes d, n_nodes d)."""
-    blocks = node_blocks(problem)
+    return coupled_matrix_of(problem.graph, node_blocks(problem), 0.5 * problem.lam)
+
+
+def coupled_matrix_of(graph: Graph, blocks: Array, a: float) -> sparse.csc_array:
+    """The same for any graph, blocks Q_i and a."""
     n, d = blocks.shape[:2]
     row = np.arange(n * d).reshape(n, d, 1) + np.zeros((1, 1, d), dtype=int)
     column = np.arange(n * d).reshape(n, 1, d) + np.zeros((1, d, 1), dtype=int)
     local = sparse.coo_array((blocks.ravel(), (row.ravel(), column.ravel())), shape=(n * d, n * d))
-    joint = sparse.kron(_laplacian(problem.graph), sparse.eye_array(d))
-    return (local + 0.5 * problem.lam * joint).tocsc()
+    joint = sparse.kron(_laplacian(graph), sparse.eye_array(d))
+    return (local + a * joint).tocsc()
 
 
 def connectivity(graph: Graph, nodes: Any = None) -> float:
