@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 import nefele
+from nefele import theory
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -143,6 +144,22 @@ def draw_clusters(folder: Path, suffix: str = "svg") -> Path:
     return path
 
 
+def draw_theory(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of docs/theory.md: what a result proves, and the critical flow."""
+    fits = make_fits()
+    problem = nefele.Problem(fits.graph, fits.data, penalty="l2", lam=LAM)
+    result = nefele.solve(problem, tol=1e-9)
+    with matplotlib.rc_context({"font.size": 10, "svg.hashsalt": "nefele"}):
+        figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.1), layout="constrained")
+        theory.plot_certified(theory.certify_clusters(result), problem, ax=axes[0])
+        theory.plot_critical_flow(theory.critical_lambda(problem), problem, ax=axes[1])
+        path = folder / f"theory.{suffix}"
+        extra = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 100}
+        figure.savefig(path, facecolor="white", **extra)
+        plt.close(figure)
+    return path
+
+
 def main() -> None:
     """Draw everything and print the numbers that the text quotes."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -151,9 +168,10 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     matplotlib.use("agg")
-    path = draw_clusters(arguments.out, arguments.format)
+    for draw in (draw_clusters, draw_theory):
+        path = draw(arguments.out, arguments.format)
+        print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
     fits = make_fits()
-    print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
     print(f"{fits.graph.n_edges} edges, {len(set(fits.result.clusters().tolist()))} clusters")
     print(
         f"squared error of the parameters: alone {fits.own_error:.2f}, "

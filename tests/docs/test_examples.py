@@ -96,8 +96,9 @@ def pictures():
     return load(ROOT / "docs" / "make_pictures.py")
 
 
-def test_pictures_are_drawn_and_small(pictures, tmp_path):
-    path = pictures.draw_clusters(tmp_path)
+@pytest.mark.parametrize("name", ["draw_clusters", "draw_theory"])
+def test_pictures_are_drawn_and_small(pictures, tmp_path, name):
+    path = getattr(pictures, name)(tmp_path)
     committed = ROOT / "docs" / "images" / path.name
     for file in (path, committed):
         assert file.stat().st_size < 150 * 1024
