@@ -77,7 +77,7 @@ def test_parameters_of_a_builder_are_searchable():
     search.fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_.graph_.n_nodes == 6
-    assert model.graph.k == 4  # untouched: every fit works on a clone
+    assert model.graph.k is None  # untouched: every fit works on a clone
 
 
 @TABLES

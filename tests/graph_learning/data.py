@@ -27,12 +27,16 @@ from nefele.graph_learning import (
 SLOPES = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, -2.0]])
 
 
-def planted(seed, n=30, m=20, noise=1.0):
-    """X, y, node ids (text) and the kind of each node: three linear models, same features."""
+def planted(seed, n=30, m=20, noise=1.0, faulty=0):
+    """X, y, node ids (text) and the kind of each node: three linear models, same features.
+
+    The first `faulty` nodes have targets with a hundred times the noise.
+    """
     rng = np.random.default_rng(seed)
     kind = np.arange(n) % 3
     X = rng.normal(size=(n, m, 2))
-    y = np.einsum("nmd,nd->nm", X, SLOPES[kind]) + noise * rng.normal(size=(n, m))
+    y = np.einsum("nmd,nd->nm", X, SLOPES[kind])
+    y += noise * np.where(np.arange(n) < faulty, 100.0, 1.0)[:, None] * rng.normal(size=(n, m))
     ids = np.repeat([f"node {i:02d}" for i in range(n)], m)
     return X.reshape(-1, 2), y.ravel(), ids, kind
 

@@ -88,15 +88,24 @@ def test_latitude_out_of_range(builder, rows):
 
     table = pd.DataFrame({"lat": [60.0, 91.0], "lon": [24.0, 25.0]}, index=["a", "b"])
     here = as_rows(np.ones((2, 1)), np.ones(2), ["a", "b"], coords=table)
-    with pytest.raises(ValueError, match=r"latitude must lie in \[-90, 90\].*91.0 at row 1"):
+    with pytest.raises(ValueError, match=r"latitude must lie in \[-90, 90\].*91.0 at node 'b'"):
         builder.fit_graph(here)
     with pytest.raises(ValueError, match="needs coords"):
         builder.fit_graph(rows)
 
 
-def test_glasso_needs_equally_many_rows():
-    with pytest.raises(ValueError, match=r"'node 04', 'node 05'. Use signals=\"parameters\""):
-        GlassoGraph().fit_graph(lonely())
+def test_glasso_needs_to_know_which_rows_belong_together(rows):
+    with pytest.raises(ValueError, match="needs time="):
+        GlassoGraph(signals="target").fit_graph(rows)
+    with pytest.raises(ValueError, match='No column "day"'):
+        GlassoGraph(signals="target", time="day").fit_graph(rows)
+    with pytest.raises(ValueError, match="time must be below 2 features; got 2"):
+        GlassoGraph(signals="target", time=2).fit_graph(rows)
+    with pytest.raises(ValueError, match="equal values at different nodes; got none"):
+        GlassoGraph(signals="target", time=0).fit_graph(rows)
+    same = as_rows(np.zeros((4, 1)), np.arange(4.0), ["a", "a", "b", "b"])
+    with pytest.raises(ValueError, match="0 comes again at node 'a'"):
+        GlassoGraph(signals="target", time=0).fit_graph(same)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,7 @@ def test_functions(rows):
         graph_from_discrepancy(["a", "b"], np.zeros((3, 3)))
     with pytest.raises(ValueError, match="must not be NaN; got NaN at row 0, column 1"):
         connect_graph(Graph(["a", "b"], [], []), [[0.0, np.nan], [np.nan, 0.0]])
-    with pytest.raises(ValueError, match="square and >= 0"):
+    with pytest.raises(ValueError, match="Z must be >= 0"):
         learn_smooth_graph([[0.0, -1.0], [-1.0, 0.0]])
     with pytest.raises(ValueError, match="at least one candidate"):
         choose_by_validation(LossGraph(), rows, values=[])

@@ -1,7 +1,8 @@
-"""Planted clusters: learnt graphs lead to them, own fits do not."""
+"""Planted clusters: learnt graphs lead to them, also where faulty nodes mislead the own fits."""
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from nefele import GTVRegressor, GTVRegressorCV
@@ -44,11 +45,38 @@ def test_learnt_graphs_lead_to_the_clusters(builder):
         assert model.coupling_helps_
 
 
+def local_fits(X, y, ids, l2):
+    """Ridge fits of the nodes alone, least squares for l2 = 0."""
+    found = []
+    for node in np.unique(ids):
+        here, target = X[ids == node], y[ids == node]
+        found.append(np.linalg.solve(here.T @ here + l2 * np.eye(2), here.T @ target))
+    return np.array(found)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_own_fits_show_no_clusters(seed):
-    X, y, ids, kind = planted(seed)
-    alone = GTVRegressor(LossGraph(), alpha=0.0, fit_intercept=False).fit(X, y, node_ids=ids)
-    assert adjusted_rand_score(kind, alone.clusters_) < 0.1
+def test_clusters_of_the_local_fits_fail_with_faulty_nodes_and_those_of_the_graph_do_not(seed):
+    X, y, ids, kind = planted(seed, n=60, faulty=2)
+    for l2 in (0.0, 1.0, 10.0, 100.0):  # all nodes have rows alike, so shrinkage spares none
+        points = local_fits(X, y, ids, l2)
+        label = KMeans(3, n_init=10, random_state=0).fit_predict(points)
+        assert adjusted_rand_score(kind, label) < 0.6
+    for builder in (
+        GradientGraph(),
+        PoolingGainGraph(k=4),
+        WassersteinGraph(k=4),
+        AlternatingGraph(),
+        TestGraph("t", k=4),
+    ):
+        model = GTVRegressor(builder, alpha=2.0, fit_intercept=False, tol=1e-3)
+        found = model.fit(X, y, node_ids=ids).clusters_
+        assert adjusted_rand_score(kind, found) >= 0.9, builder
+
+
+def test_clusters_of_the_local_fits_are_right_without_faulty_nodes():
+    X, y, ids, kind = planted(0)  # there the graph is not needed to find the clusters
+    label = KMeans(3, n_init=10, random_state=0).fit_predict(local_fits(X, y, ids, 0.0))
+    assert adjusted_rand_score(kind, label) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,23 @@ def test_same_edges_and_weights_as_by_hand(weather, rows):
     np.testing.assert_allclose(got.adjacency.toarray(), dense, rtol=1e-6)
 
 
-def test_the_graph_helps_but_most_of_the_gain_is_shrinkage(rows):
-    search = GTVRegressorCV(
-        alphas=[8.0, 128.0], cv=WithinNodeKFold(5, shuffle=True, random_state=0), tol=1e-3
-    )
+def selected(rows, cv):
+    search = GTVRegressorCV(alphas=[8.0, 128.0], cv=cv, tol=1e-3)
     graphs = {"wasserstein": WassersteinGraph(eta=5.0)}
     found = GraphSelectorCV(graphs, estimator=search, n_shuffles=1)
-    found.fit(rows.X, rows.targets[:, 0], node_ids=rows.node_ids)
+    return found.fit(rows.X, rows.targets[:, 0], node_ids=rows.node_ids)
+
+
+def test_the_graph_helps_with_shuffled_folds_but_most_of_the_gain_is_shrinkage(rows):
+    found = selected(rows, WithinNodeKFold(5, shuffle=True, random_state=0))
     assert found.best_name_ == "wasserstein" and found.reference_ == "one clique"
     whole = found.trials_["wasserstein"].mean - found.trials_["no edges"].mean
     share = found.cv_results_["graph_part"][2] / whole
     assert whole > 0.9 and 0.05 < share < 0.3
+
+
+def test_no_graph_helps_with_days_in_a_row_held_out(rows):
+    found = selected(rows, 5)
+    assert found.best_name_ == "one clique" and not found.helps_
+    clique = found.trials_["one clique"].mean
+    assert found.trials_["no edges"].mean < clique - 2 < found.trials_["wasserstein"].mean < clique

@@ -16,6 +16,7 @@ from nefele.estimators._nodes import is_frame
 from nefele.graphs._points import embed
 
 _EARTH = ({"lat", "latitude"}, {"lon", "lng", "long", "longitude"})
+_DEGREES = (("latitude", -90, 90), ("longitude", -180, 360))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,10 @@ class Coordinates:
     points: Array
     metric: str
 
+    def __post_init__(self) -> None:
+        if self.metric == "haversine" and self.points.shape[1] == 2:
+            _check_degrees(self.ids, self.points)
+
     def nearest(self, of: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
         """Position in `among` of the nearest node to each id of `of`; -1 without coordinates."""
         index = IdIndex(self.ids)
@@ -47,6 +52,17 @@ class Coordinates:
             found = cKDTree(place[there[known]]).query(place[here[here >= 0]])[1]
             out[here >= 0] = known[found]
         return out
+
+
+def _check_degrees(ids: NDArray[Any], points: Array) -> None:
+    for column, (name, low, high) in enumerate(_DEGREES):
+        bad = np.flatnonzero((points[:, column] < low) | (points[:, column] > high))
+        if bad.size:
+            raise ValueError(
+                f"{name} must lie in [{low}, {high}] degrees; got {points[bad[0], column]} at node "
+                f"{ids[bad[:1]].tolist()[0]!r}. Give (latitude, longitude), in this order, or "
+                'metric="euclidean".'
+            )
 
 
 def metric_of(names: list[str] | None) -> str:

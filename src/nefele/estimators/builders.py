@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from nefele._checks import Array, check_count, check_name, check_number
+from nefele._checks import Array, check_count, check_flag, check_name, check_number
 from nefele._ids import IdIndex, describe, distinct
 from nefele.estimators._coords import Coordinates, as_coordinates, metric_of
 from nefele.graph import Graph
 from nefele.graphs import knn
 
 __all__ = ["GraphBuilder", "MomentsKNN", "SpatialKNN", "TrainingRows"]
+
+_DEFAULT_K = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +81,9 @@ class SpatialKNN(GraphBuilder):
 
     Parameters
     ----------
-    k : int
-        Neighbours of each node; an edge is there when one of its ends asks for it.
+    k : int, optional
+        Neighbours of each node, fewer than the nodes; an edge is there when one of its ends asks
+        for it. Default: 4, or all others when they are fewer.
     coords : dict, table or list of str, optional
         {node id: point}, a table with one row per node, or columns of X (averaged over the
         node's rows). Default: the `coords` of the estimator. Columns called lat(itude) and
@@ -103,7 +106,7 @@ class SpatialKNN(GraphBuilder):
 
     def __init__(
         self,
-        k: int = 4,
+        k: int | None = None,
         *,
         coords: Any = None,
         metric: str = "auto",
@@ -118,13 +121,12 @@ class SpatialKNN(GraphBuilder):
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""
-        check_name(self.metric, ("auto", "euclidean", "haversine"), "metric")
-        found = node_coordinates(self.coords, rows, "SpatialKNN")
+        found = node_coordinates(self.coords, rows, "SpatialKNN", self.metric)
         return _neighbours(
             found.points,
             found.ids,
             self.k,
-            metric=found.metric if self.metric == "auto" else self.metric,
+            metric=found.metric,
             weight=self.weight,
             scale=self.scale,
         )
@@ -139,8 +141,9 @@ class MomentsKNN(GraphBuilder):
 
     Parameters
     ----------
-    k : int
-        Neighbours of each node; an edge is there when one of its ends asks for it.
+    k : int, optional
+        Neighbours of each node, fewer than the nodes; an edge is there when one of its ends asks
+        for it. Default: 4, or all others when they are fewer.
     target : bool
         Whether the target counts as well as the features.
     weight : {"unit", "exp", "inverse"}
@@ -158,7 +161,12 @@ class MomentsKNN(GraphBuilder):
     """
 
     def __init__(
-        self, k: int = 4, *, target: bool = True, weight: str = "unit", scale: float | None = None
+        self,
+        k: int | None = None,
+        *,
+        target: bool = True,
+        weight: str = "unit",
+        scale: float | None = None,
     ) -> None:
         self.k = k
         self.target = target
@@ -167,7 +175,8 @@ class MomentsKNN(GraphBuilder):
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""
-        values = np.hstack([rows.X, rows.targets]) if self.target else rows.X
+        target = check_flag(self.target, "target")
+        values = np.hstack([rows.X, rows.targets]) if target else rows.X
         if not values.shape[1]:
             raise ValueError("MomentsKNN(target=False) needs features; X has none.")
         ids, mean, deviation = node_moments(rows, values)
@@ -179,11 +188,20 @@ class MomentsKNN(GraphBuilder):
         return _neighbours(points, ids, self.k, weight=self.weight, scale=self.scale)
 
 
-def node_coordinates(coords: Any, rows: TrainingRows, who: str) -> Coordinates:
+def node_coordinates(
+    coords: Any, rows: TrainingRows, who: str, metric: str = "auto"
+) -> Coordinates:
     """Points of all nodes with rows, perhaps of more: from `coords`, by default those of the rows.
 
-    A list of names means columns of X, averaged over the rows of each node.
+    A list of names means columns of X, averaged over the rows of each node. The metric "auto" goes
+    by the names of the columns.
     """
+    check_name(metric, ("auto", "euclidean", "haversine"), "metric")
+    found = _known_coordinates(coords, rows, who)
+    return found if metric == "auto" else Coordinates(found.ids, found.points, metric)
+
+
+def _known_coordinates(coords: Any, rows: TrainingRows, who: str) -> Coordinates:
     coords = rows.coords if coords is None else coords
     if coords is None:
         raise ValueError(f"{who} needs coords: a dict, a table, or columns of X.")
@@ -219,10 +237,23 @@ def node_moments(rows: TrainingRows, values: Array) -> tuple[NDArray[Any], Array
     return ids, mean, np.sqrt(average((values - mean[owner]) ** 2))
 
 
-def _neighbours(points: Array, ids: NDArray[Any], k: Any, **options: Any) -> Graph:
+def check_k(k: Any, n_nodes: int) -> int:
+    """k, below the number of nodes; the default is 4 or what there is."""
+    if k is None:
+        return min(_DEFAULT_K, n_nodes - 1)
     k = check_count(k, "k", low=1)
+    if k >= n_nodes > 1:
+        raise ValueError(
+            f"k must be smaller than the number of nodes ({n_nodes}); got {k}. Use k={n_nodes - 1} "
+            "for a complete graph, or k=None."
+        )
+    return k
+
+
+def _neighbours(points: Array, ids: NDArray[Any], k: Any, **options: Any) -> Graph:
+    k = check_k(k, len(ids))
     if options.get("scale") is not None:
         check_number(options["scale"], "scale", low=0.0, strict=True)
     if len(ids) == 1:
         return Graph(ids, [], [])
-    return knn(points, min(k, len(ids) - 1), nodes=ids, **options)
+    return knn(points, k, nodes=ids, **options)

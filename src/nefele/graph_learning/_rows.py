@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, check_number
+from nefele._checks import Array, check_flag, check_number
 from nefele._ids import IdIndex, describe, distinct
 from nefele.estimators.builders import TrainingRows
 from nefele.graph import Index
+from nefele.result import DataWarning
 
 _ROUNDING = 1e-12
 
@@ -43,7 +45,7 @@ class NodeRows:
 
     def values(self, target: bool) -> Array:
         """Features and, if asked for, targets, shape (n_rows, p)."""
-        return np.hstack([self.X, self.targets]) if target else self.X
+        return np.hstack([self.X, self.targets]) if check_flag(target, "target") else self.X
 
     def sums(self, values: Array) -> Array:
         """Weighted sums over the rows of each node, shape (n_nodes, ...)."""
@@ -66,6 +68,22 @@ def node_rows(rows: TrainingRows) -> NodeRows:
     weight = rows.sample_weight[on]
     total: Array = np.bincount(owner, weight, len(ids)).astype(np.float64)
     return NodeRows(ids, owner, ptr, weight, total, rows.X[on], rows.targets[on])
+
+
+def tell_constant(rows: TrainingRows) -> None:
+    """Warn of features that are the same in all rows: they say nothing about who is alike."""
+    X = rows.X[rows.sample_weight > 0]
+    if not len(X):
+        return
+    same = np.flatnonzero(np.ptp(X, axis=0) <= _ROUNDING * np.abs(X).max(axis=0))
+    if same.size:
+        names = [repr(rows.feature_names[c]) if rows.feature_names else str(c) for c in same]
+        warnings.warn(
+            f"Constant feature{'s' * (len(names) > 1)} (column {', '.join(names[:5])}"
+            f"{', ...' * (len(names) > 5)}): no information for the graph. Leave out or ignore.",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def gaussian_fits(nodes: NodeRows, values: Array, shrinkage: float) -> tuple[Array, Array]:

@@ -42,7 +42,7 @@ class AlternatingGraph(GraphBuilder):
         At most; ends earlier when the graph repeats.
     l2 : float
         Ridge of the nodes' own fits.
-    weight, scale, connect, normalize
+    weight, scale, degree, connect, normalize
         See `graph_from_discrepancy`.
 
     Examples
@@ -63,6 +63,7 @@ class AlternatingGraph(GraphBuilder):
         l2: float = 1e-3,
         weight: str = "unit",
         scale: float | None = None,
+        degree: float | None = None,
         connect: bool = False,
         normalize: str = "none",
     ) -> None:
@@ -72,12 +73,15 @@ class AlternatingGraph(GraphBuilder):
         self.l2 = l2
         self.weight = weight
         self.scale = scale
+        self.degree = degree
         self.connect = connect
         self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the last round, see the class."""
-        check_options(self.k, None, self.weight, self.scale, None, self.normalize)
+        check_options(
+            self.k, None, self.weight, self.scale, self.degree, self.connect, self.normalize
+        )
         check_number(self.strength, "strength", low=0.0, strict=True)
         rounds = check_count(self.n_rounds, "n_rounds", low=0)
         nodes = node_rows(rows)
@@ -102,6 +106,7 @@ class AlternatingGraph(GraphBuilder):
             k=self.k,
             weight=self.weight,
             scale=self.scale,
+            degree=self.degree,
             connect=self.connect,
             normalize=self.normalize,
         )

@@ -10,6 +10,7 @@ from nefele._checks import Array, check_count, check_name, check_number
 from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
 from nefele.graph_learning._base_graph import base_graph
+from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_labels
 
@@ -37,6 +38,8 @@ class BlockModelCleanup(GraphBuilder):
         See above.
     random_state : int
         Of the first labels.
+    degree, normalize
+        See `sparsify_graph` and `normalize_weights`.
 
     Examples
     --------
@@ -55,17 +58,22 @@ class BlockModelCleanup(GraphBuilder):
         action: str = "drop",
         ratio: float = 0.5,
         random_state: int = 0,
+        degree: float | None = None,
+        normalize: str = "none",
     ) -> None:
         self.graph = graph
         self.n_blocks = n_blocks
         self.action = action
         self.ratio = ratio
         self.random_state = random_state
+        self.degree = degree
+        self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The cleaned graph, see the class."""
         check_name(self.action, ("drop", "reweight"), "action")
         ratio = check_number(self.ratio, "ratio", low=0.0)
+        check_finish(self)
         graph = base_graph(self.graph, rows, LossGraph(), "BlockModelCleanup")
         if self.n_blocks is not None:
             blocks = check_count(self.n_blocks, "n_blocks", low=1)
@@ -78,10 +86,12 @@ class BlockModelCleanup(GraphBuilder):
         label, p = fit_block_model(graph, self.n_blocks, self.random_state)
         a, b = label[graph.head], label[graph.tail]
         if self.action == "reweight":
-            return Graph(graph.ids, graph.head, graph.tail, graph.weight * p[a, b] / p.max())
+            weight = graph.weight * p[a, b] / p.max()
+            return finish_graph(Graph(graph.ids, graph.head, graph.tail, weight), self)
         own = np.diagonal(p)
         keep = p[a, b] >= ratio * np.maximum(own[a], own[b])
-        return Graph(graph.ids, graph.head[keep], graph.tail[keep], graph.weight[keep])
+        ends = graph.head[keep], graph.tail[keep]
+        return finish_graph(Graph(graph.ids, *ends, graph.weight[keep]), self)
 
 
 def fit_block_model(

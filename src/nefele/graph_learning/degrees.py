@@ -10,12 +10,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 
-from nefele._checks import Array, as_float_array, check_count, check_number
+from nefele._checks import Array, check_count, check_number
 from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.pairwise import PairwiseGraph
-from nefele.graph_learning.refine import nearest
+from nefele.graph_learning.refine import nearest, square_matrix
 
 __all__ = ["DegreeGraph", "solve_degrees"]
 
@@ -84,7 +84,7 @@ def solve_degrees(
     Parameters
     ----------
     discrepancy : array of shape (n, n)
-        Symmetric; infinite: no candidate.
+        Symmetric, >= 0; infinite: no candidate.
     degree : float
         At most n - 1.
     n_candidates : int, optional
@@ -100,7 +100,7 @@ def solve_degrees(
     >>> solve_degrees(D, 1.0)[2].tolist()
     [0.5, 0.5, 0.5]
     """
-    matrix = as_float_array(discrepancy, "discrepancy", 2)
+    matrix = square_matrix(discrepancy)
     n = len(matrix)
     if degree > n - 1:
         raise ValueError(

@@ -51,8 +51,8 @@ class GraphDiagnostics:
     apart : array of ids
         Nodes with two edges or more, all of which are cut: odd ones, or with a model of their own.
     suspicious : int array of shape (k,)
-        Edges that are cut although at one of their ends, with two other edges or more, all others
-        hold, and whose other end is not `apart`: links that perhaps should not be there.
+        Edges that are cut although at one of their ends all others hold, of which there is one at
+        least, and whose other end is not `apart`: links that perhaps should not be there.
 
     Examples
     --------
@@ -112,8 +112,8 @@ class GraphDiagnostics:
 
         Parameters
         ----------
-        positions : array of shape (n_nodes, 2), optional
-            Where to draw the nodes; default: by eigenvectors of the graph.
+        positions : array of shape (n_nodes, 2) or mapping of node id to (x, y), optional
+            Where to draw the nodes; default: by forces along the edges.
         ax : matplotlib Axes, optional
 
         Returns
@@ -216,7 +216,7 @@ def _cut_edges(graph: Graph, cut: NDArray[np.bool_]) -> tuple[NDArray[np.bool_],
     count = np.bincount(graph.head[cut], minlength=graph.n_nodes)
     count = count + np.bincount(graph.tail[cut], minlength=graph.n_nodes)
     apart = (count == graph.degree) & (graph.degree >= 2)
-    held = (count == 1) & (graph.degree >= 3)  # all others of the node hold
+    held = (count == 1) & (graph.degree >= 2)  # all others of the node hold
     odd = (held[graph.head] & ~apart[graph.tail]) | (held[graph.tail] & ~apart[graph.head])
     return apart, np.flatnonzero(cut & odd)
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.estimators.builders import TrainingRows
-from nefele.graph_learning._rows import NodeRows, node_rows, within_units
+from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, within_units
 from nefele.graph_learning.pairwise import PairwiseGraph
 
 __all__ = ["EmbeddingKNN"]
@@ -61,7 +61,7 @@ class EmbeddingKNN(PairwiseGraph):
         perplexity: float | None = None,
         target: bool = True,
         random_state: int = 0,
-        threshold: float | None = None,
+        threshold: Any = None,
         weight: str = "exp",
         scale: float | None = None,
         degree: float | None = None,
@@ -85,6 +85,7 @@ class EmbeddingKNN(PairwiseGraph):
         """Ids and distances of the embedded nodes, all pairs."""
         check_name(self.method, _METHODS, "method")
         nodes = node_rows(rows)
+        tell_constant(rows)
         points = self._embed(describe_nodes(nodes, nodes.values(self.target)))
         return nodes.ids, cdist(points, points)
 

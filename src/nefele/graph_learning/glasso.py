@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 
-from nefele._checks import Array, check_name, check_number
-from nefele._ids import describe
+from nefele._checks import Array, check_count, check_name, check_number
 from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph
+from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning._rows import NodeRows, linear_fits, node_rows
-from nefele.graph_learning.refine import normalize_weights
 
 __all__ = ["GlassoGraph"]
 
@@ -26,17 +25,21 @@ class GlassoGraph(GraphBuilder):
     ----------
     alpha : float
         Penalty on the entries of the inverse correlation matrix, > 0: larger gives fewer edges.
-    signals : {"target", "parameters"}
-        "target": the r-th rows of all nodes belong together, as days do; all nodes need equally
-        many rows. "parameters": the entries of the nodes' ridge fits, for rows that do not belong
-        together.
+    signals : {"parameters", "target"}
+        "parameters": the entries of the nodes' ridge fits. "target": the targets at the times
+        that `time` gives, for rows of different nodes that belong together.
+    time : str or int, optional
+        Feature, by name or number, of which equal values say that rows of different nodes belong
+        together, such as the day; needed for signals="target". A node that lacks some times, as
+        with rows held out, has its mean there: its correlations get weaker, never others.
     l2 : float
         Ridge of the fits.
     shrinkage : float in [0, 1]
         Share of the identity in the correlation matrix, which is singular with fewer signals
         than nodes.
-    normalize : {"none", "mean", "degree"}
-        See `normalize_weights`. The weights are the partial correlations.
+    degree, connect, normalize
+        See `graph_from_discrepancy`. The weights are the partial correlations, and the heaviest
+        edges are kept; the links that connect are those of the largest correlation.
 
     Examples
     --------
@@ -44,8 +47,9 @@ class GlassoGraph(GraphBuilder):
     >>> common = rng.normal(size=(2, 40))
     >>> y = common[[0, 0, 1, 1]] + 0.3 * rng.normal(size=(4, 40))
     >>> ids = np.repeat(["a", "b", "c", "d"], 40)
-    >>> rows = TrainingRows(np.zeros((160, 1)), y.reshape(-1, 1), ids, np.ones(160))
-    >>> GlassoGraph(alpha=0.3).fit_graph(rows).neighbors("a")
+    >>> day = np.tile(np.arange(40.0), 4)[:, None]
+    >>> rows = TrainingRows(day, y.reshape(-1, 1), ids, np.ones(160), ["day"])
+    >>> GlassoGraph(alpha=0.3, signals="target", time="day").fit_graph(rows).neighbors("a")
     ['b']
     """
 
@@ -53,15 +57,21 @@ class GlassoGraph(GraphBuilder):
         self,
         alpha: float = 0.2,
         *,
-        signals: str = "target",
+        signals: str = "parameters",
+        time: str | int | None = None,
         l2: float = 1e-3,
         shrinkage: float = 0.05,
+        degree: float | None = None,
+        connect: bool = False,
         normalize: str = "none",
     ) -> None:
         self.alpha = alpha
         self.signals = signals
+        self.time = time
         self.l2 = l2
         self.shrinkage = shrinkage
+        self.degree = degree
+        self.connect = connect
         self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
@@ -69,20 +79,24 @@ class GlassoGraph(GraphBuilder):
         from sklearn.covariance import graphical_lasso
 
         alpha = check_number(self.alpha, "alpha", low=0.0, strict=True)
-        check_name(self.signals, ("target", "parameters"), "kind of signals")
+        check_name(self.signals, ("parameters", "target"), "kind of signals")
+        check_finish(self)
         shrinkage = check_number(self.shrinkage, "shrinkage", low=0.0)
         if shrinkage > 1:
             raise ValueError(f"shrinkage must lie in [0, 1]; got {shrinkage}.")
         nodes = node_rows(rows)
+        column = self._time_column(rows)
         if len(nodes.ids) == 1:
             return Graph(nodes.ids, [], [])
         if self.signals == "target":
-            signal = _simultaneous(nodes)
+            signal = _at_times(nodes, nodes.X[:, column])
         else:
             signal = linear_fits(nodes, self.l2).points
             signal = signal - signal.mean(axis=0)
         moving, correlation = _correlations(signal, shrinkage)
         W = np.zeros((len(nodes.ids), len(nodes.ids)))
+        far = np.ones_like(W)
+        far[np.ix_(moving, moving)] = np.clip(1.0 - correlation, 0.0, 2.0)
         if len(moving) > 1:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", SklearnConvergenceWarning)
@@ -96,21 +110,46 @@ class GlassoGraph(GraphBuilder):
             root = np.sqrt(np.diagonal(precision))
             W[np.ix_(moving, moving)] = np.maximum(-precision / np.outer(root, root), 0.0)
         head, tail = np.nonzero(np.triu(W, 1))
-        return normalize_weights(Graph(nodes.ids, head, tail, W[head, tail]), self.normalize)
+        graph = Graph(nodes.ids, head, tail, W[head, tail])
+        return finish_graph(graph, self, far, by_weight=True)
+
+    def _time_column(self, rows: TrainingRows) -> int:
+        """Position of the time among the features; -1 when it is not needed."""
+        if self.signals != "target":
+            return -1
+        names = rows.feature_names or []
+        if self.time is None:
+            raise ValueError(
+                'signals="target" needs time=, the feature that says which rows of different nodes '
+                'belong together. Use signals="parameters" when there is none.'
+            )
+        if isinstance(self.time, str):
+            return names.index(check_name(self.time, names, "column"))
+        column = check_count(self.time, "time")
+        if column >= rows.X.shape[1]:
+            raise ValueError(f"time must be below {rows.X.shape[1]} features; got {column}.")
+        return column
 
 
-def _simultaneous(nodes: NodeRows) -> Array:
-    """Targets of the r-th rows of all nodes, shape (n_nodes, rows * targets)."""
-    count = np.diff(nodes.ptr)
-    usual = int(np.median(count))
-    odd = count != usual
-    if odd.any():
+def _at_times(nodes: NodeRows, time: Array) -> Array:
+    """Targets less their means at each time, 0 where there is none, (n_nodes, times * targets)."""
+    times, at = np.unique(time, return_inverse=True)
+    count = np.zeros((len(nodes.ids), len(times), 1))
+    np.add.at(count, (nodes.owner, at), 1.0)
+    if count.max() > 1:
+        node, again = np.argwhere(count[:, :, 0] > 1)[0]
         raise ValueError(
-            'signals="target" needs equally many rows at all nodes, the r-th of each belonging '
-            f"together; most have {usual}, others do not: {describe(nodes.ids[odd])}. Use "
-            'signals="parameters".'
+            f"time must be different in the rows of one node; {times[again]:g} comes again at node "
+            f'{nodes.ids[node : node + 1].tolist()[0]!r}. Use signals="parameters".'
         )
-    return nodes.targets.reshape(len(count), -1)
+    if not (count.sum(axis=0) > 1).any():
+        raise ValueError(
+            'time must have equal values at different nodes; got none. Use signals="parameters".'
+        )
+    signal = np.zeros((*count.shape[:2], nodes.targets.shape[1]))
+    mean = np.add.reduceat(nodes.targets, nodes.ptr[:-1], axis=0) / np.diff(nodes.ptr)[:, None]
+    signal[nodes.owner, at] = nodes.targets - mean[nodes.owner]
+    return signal.reshape(len(nodes.ids), -1)
 
 
 def _correlations(signal: Array, shrinkage: float) -> tuple[NDArray[np.int64], Array]:

@@ -40,7 +40,7 @@ class LabelGraph(PairwiseGraph):
         similarity: str = "distribution",
         k: Any = None,
         *,
-        threshold: float | None = None,
+        threshold: Any = None,
         weight: str = "unit",
         scale: float | None = None,
         degree: float | None = None,

@@ -11,6 +11,7 @@ from nefele._checks import Array, check_count, check_name, check_number
 from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
 from nefele.graph_learning._base_graph import base_graph
+from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_points
 
@@ -35,6 +36,8 @@ class LinkPrediction(GraphBuilder):
         Links to add, relative to those there are.
     n_components : int
         Rank of "spectral".
+    degree, normalize
+        See `sparsify_graph` and `normalize_weights`.
 
     Notes
     -----
@@ -57,31 +60,32 @@ class LinkPrediction(GraphBuilder):
         *,
         share: float = 0.2,
         n_components: int = 8,
+        degree: float | None = None,
+        normalize: str = "none",
     ) -> None:
         self.graph = graph
         self.method = method
         self.share = share
         self.n_components = n_components
+        self.degree = degree
+        self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The completed graph, see the class."""
         check_name(self.method, _METHODS, "method")
         share = check_number(self.share, "share", low=0.0)
         check_count(self.n_components, "n_components", low=1)
+        check_finish(self)
         graph = base_graph(self.graph, rows, LossGraph(), "LinkPrediction")
         head, tail, score = link_scores(graph, self.method, self.n_components)
         most = round(share * graph.n_edges)
         on = np.argsort(-score, kind="stable")[:most]
         on = on[score[on] > 0]
         if not on.size:
-            return graph
+            return finish_graph(graph, self)
         weight = graph.weight.mean() * score[on] / score[on[0]]
-        return Graph(
-            graph.ids,
-            np.append(graph.head, head[on]),
-            np.append(graph.tail, tail[on]),
-            np.append(graph.weight, weight),
-        )
+        ends = np.append(graph.head, head[on]), np.append(graph.tail, tail[on])
+        return finish_graph(Graph(graph.ids, *ends, np.append(graph.weight, weight)), self)
 
 
 def link_scores(graph: Graph, method: str, n_components: int = 8) -> tuple[Index, Index, Array]:

@@ -50,7 +50,7 @@ class LossGraph(PairwiseGraph):
         k: Any = None,
         *,
         l2: float = 1e-3,
-        threshold: float | None = None,
+        threshold: Any = None,
         weight: str = "unit",
         scale: float | None = None,
         degree: float | None = None,
@@ -88,6 +88,11 @@ class GradientGraph(PairwiseGraph):
     k, threshold, weight, scale, degree, connect, normalize
         See `PairwiseGraph`.
 
+    Notes
+    -----
+    A node with very large slopes dominates the common fit, at which all others then pull alike:
+    leave it out, or use `LossGraph`.
+
     Examples
     --------
     >>> X = np.tile([0.0, 1.0, 2.0], 3)[:, None]
@@ -103,7 +108,7 @@ class GradientGraph(PairwiseGraph):
         *,
         l2: float = 1e-3,
         metric: str = "euclidean",
-        threshold: float | None = None,
+        threshold: Any = None,
         weight: str = "unit",
         scale: float | None = None,
         degree: float | None = None,
@@ -149,7 +154,7 @@ class PoolingGainGraph(PairwiseGraph):
         Ridge of the fits, > 0.
     k : int, "auto" or None
         Only the k nearest of each node; default all that gain.
-    threshold : float
+    threshold : float, "auto" or None
         Largest discrepancy of an edge.
     weight, scale, degree, connect, normalize
         See `PairwiseGraph`.
@@ -169,7 +174,7 @@ class PoolingGainGraph(PairwiseGraph):
         k: Any = None,
         *,
         l2: float = 1e-6,
-        threshold: float | None = 1.0,
+        threshold: Any = 1.0,
         weight: str = "unit",
         scale: float | None = None,
         degree: float | None = None,

@@ -15,6 +15,8 @@ from nefele.graph_learning.refine import check_k, check_options, graph_from_disc
 
 __all__ = ["PairwiseGraph"]
 
+_AUTO = "auto"
+
 
 class PairwiseGraph(GraphBuilder):
     """Join nodes of small discrepancy; a subclass gives the discrepancy of all pairs.
@@ -25,8 +27,9 @@ class PairwiseGraph(GraphBuilder):
         Nearest of each node to join; "auto": the best of 2, 4, 8, ... by cross-validation inside
         the training rows, see `choose_by_validation`. None: by the threshold alone, or 4 (or all
         others when they are fewer) when there is none.
-    threshold : float, optional
-        Largest discrepancy of an edge.
+    threshold : float, "auto" or None
+        Largest discrepancy of an edge; "auto": the best of those that give mean degrees of 2, 4,
+        8, ..., chosen like k. Only one of the two may be "auto".
     weight, scale, degree, connect, normalize
         See `graph_from_discrepancy`.
 
@@ -52,7 +55,7 @@ class PairwiseGraph(GraphBuilder):
         self,
         k: Any = None,
         *,
-        threshold: float | None = None,
+        threshold: Any = None,
         weight: str = "unit",
         scale: float | None = None,
         degree: float | None = None,
@@ -73,23 +76,33 @@ class PairwiseGraph(GraphBuilder):
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the training rows, see the class."""
-        limit = getattr(self, self._threshold)
-        k = None if isinstance(self.k, str) else self.k
-        if k is None and self.k is not None:
-            check_name(self.k, ("auto",), "choice of k")
+        from nefele.graph_learning.validation import auto_k, auto_threshold
+
+        name = self._threshold
+        limit = _number_or_auto(getattr(self, name), name)
+        k = _number_or_auto(self.k, "k")
         check_options(
-            k, limit, self.weight, self.scale, self.degree, self.normalize, self._threshold
+            None if k == _AUTO else k,
+            None if limit == _AUTO else limit,
+            self.weight,
+            self.scale,
+            self.degree,
+            self.connect,
+            self.normalize,
+            name,
         )
+        if k == limit == _AUTO:
+            raise ValueError(f'Only one of k and {name} may be "auto"; give the other or None.')
         ids = distinct(rows.node_ids[rows.sample_weight > 0])
         if len(ids) == 1:
             return Graph(ids, [], [])
-        if k is not None:
-            check_k(k, len(ids))
-        if isinstance(self.k, str):
-            from nefele.graph_learning.validation import auto_k
-
+        if k == _AUTO:
             k = auto_k(self, rows, len(ids))
+        elif k is not None:
+            check_k(k, len(ids))
         ids, matrix = self.discrepancy(rows)
+        if limit == _AUTO:
+            limit = auto_threshold(self, rows, name, matrix)
         return graph_from_discrepancy(
             ids,
             matrix,
@@ -101,3 +114,7 @@ class PairwiseGraph(GraphBuilder):
             connect=self.connect,
             normalize=self.normalize,
         )
+
+
+def _number_or_auto(value: Any, name: str) -> Any:
+    return check_name(value, (_AUTO,), f"choice of {name}") if isinstance(value, str) else value

@@ -13,19 +13,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from nefele._checks import Array, as_float_array, check_count, check_name, check_number
+from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
+from nefele.estimators.builders import check_k
 from nefele.graph import Graph, Index
 
 __all__ = ["connect_graph", "graph_from_discrepancy", "normalize_weights", "sparsify_graph"]
 
 WEIGHTS = ("unit", "exp", "inverse")
 NORMS = ("none", "mean", "degree")
-_DEFAULT_K = 4
 _LEAST = 1e-9  # length of an edge relative to the mean length, below which 1 / length stops growing
 
 
 def sparsify_graph(graph: Graph, degree: float) -> Graph:
     """Keep the heaviest edges, n_nodes * degree / 2 of them: a graph of this mean degree.
+
+    Among edges of equal weight no node comes first: they go round in a fixed shuffled order, the
+    first of every node, then the second ones, and so on. The same graph gives the same result.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ def sparsify_graph(graph: Graph, degree: float) -> Graph:
     >>> sparsify_graph(graph, 4 / 3).weight.tolist()
     [3.0, 2.0]
     """
-    keep = _shortest(-graph.weight, graph.n_nodes, degree)
+    keep = shortest(-graph.weight, graph.head, graph.tail, graph.n_nodes, degree)
     return Graph(graph.ids, graph.head[keep], graph.tail[keep], graph.weight[keep])
 
 
@@ -59,7 +62,7 @@ def connect_graph(graph: Graph, discrepancy: Any) -> Graph:
     >>> connect_graph(graph, np.abs(place - place.T)).neighbors(1)
     [0, 2]
     """
-    matrix = _square(discrepancy, graph.n_nodes)
+    matrix = square_matrix(discrepancy, n=graph.n_nodes)
     head, tail = _links(graph.components, matrix)
     least = float(graph.weight.min()) if graph.n_edges else 1.0
     weight = np.append(graph.weight, np.full(len(head), least))
@@ -132,13 +135,13 @@ def graph_from_discrepancy(
     >>> graph.weight.tolist()
     [1.0, 0.5]
     """
-    matrix = _square(discrepancy, len(ids))
-    check_options(k, threshold, weight, scale, degree, normalize)
+    matrix = square_matrix(discrepancy, n=len(ids))
+    check_options(k, threshold, weight, scale, degree, connect, normalize)
     if len(matrix) == 1:
         return Graph(ids, [], [])
     head, tail = _chosen(matrix, k, threshold)
     if degree is not None:
-        keep = _shortest(matrix[head, tail], len(matrix), degree)
+        keep = shortest(matrix[head, tail], head, tail, len(matrix), degree)
         head, tail = head[keep], tail[keep]
     if connect:
         more = _links(Graph(ids, head, tail).components, matrix)
@@ -153,6 +156,7 @@ def check_options(
     weight: str,
     scale: Any,
     degree: Any,
+    connect: Any,
     normalize: str,
     name: str = "threshold",
 ) -> None:
@@ -166,20 +170,8 @@ def check_options(
         check_number(scale, "scale", low=0.0, strict=True)
     if degree is not None:
         check_number(degree, "degree", low=0.0, strict=True)
+    check_flag(connect, "connect")
     check_name(normalize, NORMS, "normalisation")
-
-
-def check_k(k: Any, n_nodes: int) -> int:
-    """k, below the number of nodes; the default is 4 or what there is."""
-    if k is None:
-        return min(_DEFAULT_K, n_nodes - 1)
-    k = check_count(k, "k", low=1)
-    if k >= n_nodes > 1:
-        raise ValueError(
-            f"k must be smaller than the number of nodes ({n_nodes}); got {k}. Use k={n_nodes - 1} "
-            "for a complete graph, or k=None."
-        )
-    return k
 
 
 def edge_weights(length: Array, weight: str, scale: float | None = None) -> Array:
@@ -195,13 +187,17 @@ def edge_weights(length: Array, weight: str, scale: float | None = None) -> Arra
 
 
 def nearest(matrix: Array, k: int) -> tuple[Index, Index]:
-    """Pairs i < j of which one is among the k nearest of the other, by increasing (i, j)."""
+    """Pairs i < j of which one is among the k nearest of the other, by increasing (i, j).
+
+    Of equally near ones node i takes the next after itself, i + 1, i + 2, ..., around the end:
+    the first by number would be a hub.
+    """
     n = len(matrix)
-    open_ = np.array(matrix)
-    np.fill_diagonal(open_, np.inf)
-    other = np.argsort(open_, axis=1, kind="stable")[:, :k].ravel()
-    here = np.repeat(np.arange(n), k)
-    on = np.isfinite(open_[here, other])
+    after = (np.arange(n)[:, None] + np.arange(1, n)) % n
+    order = np.argsort(np.take_along_axis(matrix, after, axis=1), axis=1, kind="stable")[:, :k]
+    other = np.take_along_axis(after, order, axis=1).ravel()
+    here = np.repeat(np.arange(n), order.shape[1])
+    on = np.isfinite(matrix[here, other])
     here, other = here[on], other[on]
     key = np.unique(np.minimum(here, other) * n + np.maximum(here, other))
     return key // n, key % n
@@ -218,11 +214,24 @@ def _chosen(matrix: Array, k: int | None, threshold: float | None) -> tuple[Inde
     return head, tail
 
 
-def _shortest(length: Array, n_nodes: int, degree: Any) -> NDArray[np.bool_]:
-    """Mask of the shortest edges that give this mean degree."""
+def shortest(
+    length: Array, head: Index, tail: Index, n_nodes: int, degree: Any
+) -> NDArray[np.bool_]:
+    """Mask of the shortest edges that give this mean degree; for ties see `sparsify_graph`."""
     most = round(check_number(degree, "degree", low=0.0, strict=True) * n_nodes / 2)
-    keep = np.zeros(len(length), dtype=bool)
-    keep[np.argsort(length, kind="stable")[:most]] = True
+    count = len(length)
+    order = np.random.default_rng(0).permutation(count)
+    size = np.unique(length, return_inverse=True)[1]
+    # the place of each edge among the equally long ones of its ends
+    end, both = np.append(head, tail), np.tile(size, 2)
+    by_end = np.lexsort((np.tile(order, 2), both, end))
+    group = end[by_end] * (count + 1) + both[by_end]
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    place = np.empty(2 * count, dtype=np.int64)
+    place[by_end] = np.arange(2 * count) - np.repeat(first, np.diff(first, append=2 * count))
+    turn = np.minimum(place[:count], place[count:])
+    keep = np.zeros(count, dtype=bool)
+    keep[np.lexsort((order, turn, size))[:most]] = True
     return keep
 
 
@@ -253,24 +262,26 @@ def _pair(matrix: Array, inner: Index, outer: Index) -> tuple[int, int]:
     return int(inner[j]), j
 
 
-def _square(discrepancy: Any, n: int) -> Array:
-    matrix = as_float_array(discrepancy, "discrepancy", 2)
+def square_matrix(values: Any, name: str = "discrepancy", n: int | None = None) -> Array:
+    """A symmetric matrix of numbers >= 0 off the diagonal, perhaps infinite, shape (n, n)."""
+    matrix = as_float_array(values, name, 2)
+    n = len(matrix) if n is None else n
     if matrix.shape != (n, n):
-        raise ValueError(f"discrepancy must have shape ({n}, {n}); got {matrix.shape}.")
+        raise ValueError(f"{name} must have shape ({n}, {n}); got {matrix.shape}.")
     if np.isnan(matrix).any():
         i, j = np.argwhere(np.isnan(matrix))[0]
-        raise ValueError(f"discrepancy must not be NaN; got NaN at row {i}, column {j}.")
+        raise ValueError(f"{name} must not be NaN; got NaN at row {i}, column {j}.")
     off = matrix[~np.eye(n, dtype=bool)]
     if (off < 0).any():
         i, j = np.argwhere((matrix < 0) & ~np.eye(n, dtype=bool))[0]
-        raise ValueError(f"discrepancy must be >= 0; got {matrix[i, j]:g} at row {i}, column {j}.")
+        raise ValueError(f"{name} must be >= 0; got {matrix[i, j]:g} at row {i}, column {j}.")
     finite = np.where(np.isfinite(matrix), matrix, 0.0)
     apart = np.abs(finite - finite.T) > 1e-8 * float(np.abs(finite).max(initial=0.0))
     apart |= np.isfinite(matrix) != np.isfinite(matrix.T)
     if apart.any():
         i, j = np.argwhere(apart)[0]
         raise ValueError(
-            f"discrepancy must be symmetric; got {matrix[i, j]:g} at row {i}, column {j} and "
+            f"{name} must be symmetric; got {matrix[i, j]:g} at row {i}, column {j} and "
             f"{matrix[j, i]:g} the other way round. Use (D + D.T) / 2."
         )
     return matrix

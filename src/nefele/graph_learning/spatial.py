@@ -11,17 +11,14 @@ import numpy as np
 from scipy.spatial import ConvexHull, Delaunay, QhullError
 from scipy.spatial.distance import cdist
 
-from nefele._checks import Array, check_flag, check_name, check_number
-from nefele.estimators._coords import Coordinates
+from nefele._checks import Array, check_number
 from nefele.estimators.builders import GraphBuilder, TrainingRows, node_coordinates
 from nefele.graph import Graph
-from nefele.graph_learning.refine import connect_graph
+from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graphs import geometric
 from nefele.graphs._points import check_weighting, edge_weight, embed
 
 __all__ = ["DelaunayGraph", "RadiusGraph"]
-
-_METRICS = ("auto", "euclidean", "haversine")
 
 
 class RadiusGraph(GraphBuilder):
@@ -33,9 +30,8 @@ class RadiusGraph(GraphBuilder):
         Largest length of an edge, in the units of the coordinates; kilometres on the Earth.
     coords, metric, weight, scale
         See `nefele.estimators.SpatialKNN`.
-    connect : bool
-        Whether to add the shortest links that make one component; they get the least weight
-        there is.
+    degree, connect, normalize
+        See `graph_from_discrepancy`; links that connect get the least weight there is.
 
     Examples
     --------
@@ -53,21 +49,25 @@ class RadiusGraph(GraphBuilder):
         metric: str = "auto",
         weight: str = "unit",
         scale: float | None = None,
+        degree: float | None = None,
         connect: bool = False,
+        normalize: str = "none",
     ) -> None:
         self.radius = radius
         self.coords = coords
         self.metric = metric
         self.weight = weight
         self.scale = scale
+        self.degree = degree
         self.connect = connect
+        self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of all near pairs, see the class."""
         check_number(self.radius, "radius", low=0.0, strict=True)
         check_weighting(self.weight, self.scale)
-        check_flag(self.connect, "connect")
-        found = _places(self, rows)
+        change = check_finish(self)
+        found = node_coordinates(self.coords, rows, "RadiusGraph", self.metric)
         graph = geometric(
             found.points,
             self.radius,
@@ -76,10 +76,9 @@ class RadiusGraph(GraphBuilder):
             weight=self.weight,
             scale=self.scale,
         )
-        if not self.connect:
-            return graph
         place = embed(found.points, found.metric)
-        return connect_graph(graph, cdist(place, place))  # a longer arc has a longer chord
+        # a longer arc has a longer chord
+        return finish_graph(graph, self, cdist(place, place) if change else None)
 
 
 class DelaunayGraph(GraphBuilder):
@@ -94,6 +93,8 @@ class DelaunayGraph(GraphBuilder):
     ----------
     coords, metric, weight, scale
         See `nefele.estimators.SpatialKNN`.
+    degree, connect, normalize
+        See `graph_from_discrepancy`; links that connect get the least weight there is.
 
     Examples
     --------
@@ -110,16 +111,23 @@ class DelaunayGraph(GraphBuilder):
         metric: str = "auto",
         weight: str = "unit",
         scale: float | None = None,
+        degree: float | None = None,
+        connect: bool = False,
+        normalize: str = "none",
     ) -> None:
         self.coords = coords
         self.metric = metric
         self.weight = weight
         self.scale = scale
+        self.degree = degree
+        self.connect = connect
+        self.normalize = normalize
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the triangulation, see the class."""
         check_weighting(self.weight, self.scale)
-        found = _places(self, rows)
+        change = check_finish(self)
+        found = node_coordinates(self.coords, rows, "DelaunayGraph", self.metric)
         place = embed(found.points, found.metric)
         # nodes at the same place share a corner: the first stands for all, the others hang on it
         size = float(np.abs(place).max(initial=0.0)) or 1.0
@@ -132,15 +140,8 @@ class DelaunayGraph(GraphBuilder):
         ends = np.sort(np.concatenate(pairs), axis=1)
         head, tail = np.unique(ends, axis=0).T if len(ends) else ends.T
         weight = edge_weight(place, head, tail, found.metric, self.weight, self.scale)
-        return Graph(found.ids, head, tail, weight)
-
-
-def _places(builder: Any, rows: TrainingRows) -> Coordinates:
-    check_name(builder.metric, _METRICS, "metric")
-    found = node_coordinates(builder.coords, rows, type(builder).__name__)
-    if builder.metric == "auto":
-        return found
-    return Coordinates(found.ids, found.points, builder.metric)
+        graph = Graph(found.ids, head, tail, weight)
+        return finish_graph(graph, self, cdist(place, place) if change else None)
 
 
 def _triangulation(place: Array, metric: str) -> Any:

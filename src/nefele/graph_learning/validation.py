@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nefele._checks import check_count
+from nefele._checks import Array, check_count
 from nefele.estimators.builders import TrainingRows
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
 
@@ -80,10 +80,29 @@ def choose_by_validation(
 
 def auto_k(builder: Any, rows: TrainingRows, n_nodes: int) -> int:
     """The best of k = 2, 4, 8, ... below half of the nodes."""
+    values = _degrees(n_nodes)
+    return values[0] if len(values) == 1 else int(_best(builder, rows, "k", values))
+
+
+def auto_threshold(builder: Any, rows: TrainingRows, name: str, discrepancy: Array) -> float:
+    """The best of the thresholds that give mean degrees of 2, 4, 8, ... below half of the nodes."""
+    n = len(discrepancy)
+    length = np.sort(discrepancy[np.triu_indices(n, 1)])
+    places = [min(round(degree * n / 2), len(length)) - 1 for degree in _degrees(n)]
+    values = sorted({float(length[place]) for place in places if np.isfinite(length[place])})
+    if not values:
+        raise ValueError(f'{name}="auto" needs pairs of a finite discrepancy; got none.')
+    return values[0] if len(values) == 1 else float(_best(builder, rows, name, values))
+
+
+def _degrees(n_nodes: int) -> list[int]:
     most = max(2, min(16, n_nodes // 2))
-    values = [k for k in (2, 4, 8, 16) if k <= most and k < n_nodes] or [1]
-    if len(values) == 1:
-        return values[0]
+    return [k for k in (2, 4, 8, 16) if k <= most and k < n_nodes] or [1]
+
+
+def _best(builder: Any, rows: TrainingRows, name: str, values: list[Any]) -> Any:
     if not (np.unique(rows.node_ids, return_counts=True)[1] > 1).any():
-        raise ValueError('k="auto" needs nodes with 2 rows or more, to hold some out; give k.')
-    return int(np.asarray(choose_by_validation(builder, rows, "k", values)[0]))
+        raise ValueError(
+            f'{name}="auto" needs nodes with 2 rows or more, to hold some out; give {name}.'
+        )
+    return np.asarray(choose_by_validation(builder, rows, name, values)[0])

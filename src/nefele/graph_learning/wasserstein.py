@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from nefele._checks import Array
+from nefele._checks import Array, check_flag
 from nefele.estimators.builders import TrainingRows
-from nefele.graph_learning._rows import gaussian_fits, node_rows, within_units
+from nefele.graph_learning._rows import gaussian_fits, node_rows, tell_constant, within_units
 from nefele.graph_learning.pairwise import PairwiseGraph
 
 __all__ = ["WassersteinGraph", "squared_wasserstein"]
@@ -27,8 +27,9 @@ class WassersteinGraph(PairwiseGraph):
 
     Parameters
     ----------
-    eta : float, optional
-        Largest squared distance of an edge, in the squared units of the columns.
+    eta : float, "auto" or None
+        Largest squared distance of an edge, in the squared units of the columns; "auto": see
+        `PairwiseGraph`.
     k : int, "auto" or None
         Only the k nearest of each node. Default: no limit with eta; 4 without.
     target : bool
@@ -54,7 +55,7 @@ class WassersteinGraph(PairwiseGraph):
 
     def __init__(
         self,
-        eta: float | None = None,
+        eta: Any = None,
         k: Any = None,
         *,
         target: bool = True,
@@ -81,9 +82,11 @@ class WassersteinGraph(PairwiseGraph):
         """Ids and squared Wasserstein distances of all pairs."""
         nodes = node_rows(rows)
         values = nodes.values(self.target)
-        if self.standardize:
+        if check_flag(self.standardize, "standardize"):
             values = values / within_units(nodes, values)
-        return nodes.ids, squared_wasserstein(*gaussian_fits(nodes, values, self.shrinkage))
+        fits = gaussian_fits(nodes, values, self.shrinkage)
+        tell_constant(rows)
+        return nodes.ids, squared_wasserstein(*fits)
 
 
 def squared_wasserstein(mean: Array, cov: Array) -> Array:
