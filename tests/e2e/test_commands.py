@@ -500,3 +500,23 @@ def test_a_learnt_graph_sees_no_held_out_row(home, monkeypatch):
 def test_learnt_graphs_that_cannot_be(home, graph, words):
     assert words in refused(*FIT, "--graph", graph, "--out", "never", cwd=home)
     assert not (home / "never").exists()
+
+
+def test_held_out_labels_change_nothing_but_their_own_errors(tmp_path):
+    from nefele.runs.split import hold_out
+
+    rows = weather()
+    edges().write_csv(tmp_path / "edges.csv")
+    late = int(hold_out(rows["station"].to_numpy().astype(str), None, 0)[1][0])
+    found = []
+    for name, label in (("plain", None), ("wild", 1e6)):
+        y = rows["tmax"].to_numpy().copy()
+        y[late] = y[late] if label is None else label
+        rows.with_columns(tmax=y).write_csv(tmp_path / "weather.csv")
+        args = ("--graph", "edges.csv", *QUICK, "--out", name, "--quiet")
+        assert run(*FIT, *args, cwd=tmp_path).returncode == 0
+        table = pl.read_csv(tmp_path / name / "metrics.csv", schema_overrides={"node": pl.String})
+        others = table.filter(pl.col("node") != rows["station"][late])
+        alphas = np.load(tmp_path / name / "path.npz")["alphas"]
+        found.append((alphas.tolist(), others["nefele_error"].to_list()))
+    assert found[0] == found[1]

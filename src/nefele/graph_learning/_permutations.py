@@ -41,7 +41,7 @@ def permutation_pvalues(
     """
     rng = np.random.default_rng(random_state)
     unit = values.std(axis=0)
-    points = values / np.where(unit > 0, unit, 1.0)
+    points = (values - values.mean(axis=0)) / np.where(unit > 0, unit, 1.0)
     width = _median_distance(points, rng) if test == "mmd" else 1.0
     more, drawn = np.zeros(len(i), dtype=np.int64), np.zeros(len(i), dtype=np.int64)
     open_, total = np.arange(len(i)), count

@@ -28,6 +28,7 @@ from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import Fit, drawn, examine
 from nefele.runs.split import folds_inside, hold_out
 
+_FARTHER = 1.5  # factor of the largest alpha
 _ROUNDING = 1e-12  # residual, relative to the largest target, that is none
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
@@ -136,13 +137,14 @@ class Pipeline:
     def _grid(self) -> Arrays:
         """Candidates for alpha, from one model per component down.
 
-        They reach as far as all rows or the training rows need, so that both paths, that of the
-        final fit and that of the comparison, begin with one model.
+        From the training rows alone: held-out labels must not decide what is tried. A little
+        farther than these need, so that the path over all rows mostly begins with one model too.
         """
         kind = GTVClassifierCV if self.config.task == "classification" else GTVRegressorCV
         search = kind(n_alphas=self.config.n_alphas, tol=self.config.tol)
-        parts = (self.rows, take(self.rows, self.train))
-        alphas = max((search._grid(self._design(part)) for part in parts), key=lambda a: a[0])
+        alphas = search._grid(self._design(take(self.rows, self.train)))
+        if len(alphas) > 1:
+            alphas = np.geomspace(_FARTHER * alphas[0], alphas[-1], len(alphas))
         if not self.automatic:
             alphas = np.unique(np.append(alphas, float(self.config.alpha)))[::-1]
         return {"alphas": np.array(alphas)}

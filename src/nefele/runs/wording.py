@@ -195,7 +195,7 @@ def edge_notes(chosen: int, alphas: Array, automatic: bool) -> list[str]:
     if not automatic or len(alphas) < 2:
         return []
     if chosen == 0:
-        return ["The best alpha is the largest tried: one model per connected part of the graph."]
+        return ["The best alpha is the largest tried: about one model for each part of the graph."]
     if chosen == len(alphas) - 1:
         return ["The best alpha is the least tried: hardly any coupling."]
     return []

@@ -8,6 +8,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.forest import diagonal_blocks, unrolled
+from nefele.losses import HuberLoss
 from nefele.losses.piecewise import BoundPiecewise
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -37,6 +38,11 @@ def stiffness(problem: Problem) -> Array:
 def kinked(problem: Problem) -> BoundPiecewise | None:
     """The losses, when they are piecewise linear."""
     return problem.loss if isinstance(problem.loss, BoundPiecewise) else None
+
+
+def bent(problem: Problem) -> bool:
+    """Whether the Hessian of the losses jumps, so that Newton steps may go round in circles."""
+    return isinstance(getattr(problem.loss, "loss", None), HuberLoss)
 
 
 class Cones:

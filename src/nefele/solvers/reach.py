@@ -8,7 +8,7 @@ import numpy as np
 
 from nefele.forest import Forest
 from nefele.problem import Problem
-from nefele.solvers.cones import edge_kind, kinked
+from nefele.solvers.cones import bent, edge_kind, kinked
 from nefele.solvers.direct import SmallGraph
 from nefele.solvers.terms import Terms
 
@@ -41,13 +41,15 @@ def pays(problem: Problem) -> bool:
     factorised, since the primal-dual method may need tens of thousands of iterations. Else over
     forests, and over small graphs when the losses are not quadratic: 2 to 10 times faster there
     for logistic losses, also over tiny graphs. For quadratic losses over a tiny graph both are
-    fast.
+    fast. Huber losses, whose Hessian jumps, are left to the primal-dual method: 2 to 10 times
+    faster for them, since Newton steps often fail.
     """
     graph, d = problem.graph, problem.d
     possible = (
         _numbers(problem) <= _MOST_NUMBERS
         and Terms.fit(problem)
         and problem.scale.min(initial=1.0) >= _LEAST
+        and not bent(problem)
     )
     if not possible:
         return False

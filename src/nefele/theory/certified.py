@@ -23,7 +23,8 @@ class CertifiedClusters:
     Attributes
     ----------
     upper : array of shape (n_edges,)
-        ||w*_i - w*_j|| is at most this, in the penalty's norm; inf where nothing is proven.
+        ||w*_i - w*_j|| is at most this, in the penalty's norm (Euclidean for smooth penalties);
+        inf where nothing is proven.
     lower : array of shape (n_edges,)
         ||w*_i - w*_j||_2 is at least this; 0 where nothing is proven.
     differs : bool array of shape (n_edges,)
@@ -32,7 +33,7 @@ class CertifiedClusters:
         ||w_i - w*_i||_2 is at most this; inf where the local loss is not strongly convex.
     groups : int array of shape (n_nodes,)
         Labels of groups in which any two nodes provably differ by at most `tol` in the penalty's
-        norm.
+        norm; for smooth penalties every node is a group of its own.
     tol : float
     proven : bool
         False when the certificate of the result is itself only an estimate.
@@ -88,7 +89,8 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
     so each edge strictly inside its ball has ||(D w*)_e|| <= gap_abs / (lam A_e - ||u_e||_dual),
     and the same bound with the least slack holds along a whole path. Where L_i and L_j are mu_i-
     and mu_j-strongly convex, ||w*_i - w*_j||_2 >= ||w_i - w_j||_2 - sqrt(2 gap_abs (1/mu_i +
-    1/mu_j)). "Equal" itself cannot be certified by a finite gap, "different" can.
+    1/mu_j)), and for smooth penalties at most the same with a plus. "Equal" itself cannot be
+    certified by a finite gap, "different" can.
 
     Parameters
     ----------
@@ -124,14 +126,16 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
         tol = max(1e-3 * spread, 1e-6 * float(np.abs(result.w).max(initial=0.0)))
     tol = check_number(tol, "tol", low=0.0)
     problem, gap = result.problem, _gap(result)
-    upper = _upper(problem, result.u, gap)
     with np.errstate(divide="ignore"):
         inverse = 1 / problem.loss.strong_convexity()
     graph = problem.graph
     radius = _times(inverse, gap)
     apart = np.sqrt((graph.diff(result.w) ** 2).sum(axis=1))
-    lower = np.maximum(apart - _times(inverse[graph.head] + inverse[graph.tail], gap), 0.0)
-    close = upper <= tol  # see CertifiedClusters.close
+    error = _times(inverse[graph.head] + inverse[graph.tail], gap)
+    lower = np.maximum(apart - error, 0.0)
+    upper = _upper(problem, result.u, gap) if problem.penalty.is_norm else apart + error
+    # the bounds of smooth penalties hold for each edge, not along paths: no groups there
+    close = (upper <= tol) & problem.penalty.is_norm
     shape = (graph.n_nodes, graph.n_nodes)
     links = sparse.coo_array(
         (np.ones(close.sum()), (graph.head[close], graph.tail[close])), shape=shape
@@ -153,8 +157,8 @@ def _times(inverse: Array, gap: float) -> Array:
 
 
 def _upper(problem: Problem, u: Array, gap: float) -> Array:
-    """The bound on each edge; inf where the flow is at the boundary, or without a norm."""
-    if not (problem.penalty.is_norm and problem.coupled):
+    """The bound on each edge for a norm; inf where the flow is at the boundary."""
+    if not problem.coupled:
         return np.full(problem.graph.n_edges, np.inf)
     room = problem.scale - problem.penalty.dual_norm(u)
     inside = room > 1e-12 * problem.scale
