@@ -156,9 +156,11 @@ def test_diagnostics_of_any_shape(graph, ax):
 
 def test_pictures_in_axes_that_share_their_limits():
     figure = Figure()
-    for ax in figure.subplots(1, 2, sharex=True, sharey=True):
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    for ax in (left, right):
         graph_diagnostics(parts()).plot(ax=ax)
     figure.draw_without_rendering()
+    assert left.get_xlim() == right.get_xlim() and left.get_aspect() == right.get_aspect() == 1.0
 
 
 def test_comparison_shows_gains_and_errors(fitted, ax):

@@ -294,7 +294,7 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
 def _wrote(written: dict[str, Any] | None) -> Iterator[str]:
     if written is not None:
         learnt = ", learnt from all rows," if written["learnt"] else ""
-        edges = f'{written["edges"]} edges of "{written["graph"]}"'
+        edges = f'{written["edges"]} edge{"s" * (written["edges"] != 1)} of "{written["graph"]}"'
         yield f"Wrote {edges}{learnt} to {written['file']}."
 
 
