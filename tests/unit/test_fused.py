@@ -74,15 +74,15 @@ def after_steps(target, compiled, steps=12):
 @pytest.fixture
 def run(monkeypatch):
     """Run the compiled iteration in one of its ways, reordered where that helps."""
-    from nefele._kernels import primal_dual as kernels
-
-    serial = kernels.iterate
+    from nefele._kernels import threads
 
     def run(target, way):
         monkeypatch.setattr(fused, "_LARGE", 0)
         monkeypatch.setattr(fused, "_LEAST_PARALLEL", 10**9 if way == "serial" else 0)
-        threads = way == "parallel"
-        monkeypatch.setattr(kernels, "iterate", kernels.iterate_parallel if threads else serial)
+        monkeypatch.setattr(threads, "usable", lambda: 3)
+        both = {"blocks": lambda self, serial, parallel: serial()}
+        both["parallel"] = lambda self, serial, parallel: parallel()
+        monkeypatch.setattr(Turns, "run", both.get(way))
         return after_steps(target, compiled=True)
 
     return run
@@ -217,7 +217,7 @@ from nefele.graphs import chain
 from nefele.solvers import PrimalDual, fused
 
 fused._LEAST_PARALLEL = 0
-fused.Turns.run = lambda self, serial, parallel, *args: parallel(*args)
+fused.Turns.run = lambda self, serial, parallel: parallel()
 n = 3000
 data = LocalData(np.ones((n, 1)), np.arange(n) % 7.0, np.arange(n + 1))
 problem, solver = Problem(chain(n), data, penalty="l1", lam=0.1), PrimalDual()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+from nefele._kernels.compiled import kernel
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ignore[no-untyped-def]
     """Out = u - C D x, brought inside the balls of the dual norm (kind 0: l2, 1: l-infinity).
 
@@ -45,7 +44,7 @@ def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ign
     return outside - 1.0, spare
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
     """Out = u - C D x."""
     d = len(dims) if len(dims) > 0 else x.shape[1]
@@ -57,7 +56,7 @@ def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
                 out[e, r] = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
     """sum_e lam A_e phi(w_i - w_j), phi the l2 norm (kind 0), the l1 norm (1), ||.||^2 / 2 (2)."""
     d = len(dims) if len(dims) > 0 else w.shape[1]
@@ -74,7 +73,7 @@ def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
     """out_i = sum_r c_r (x_r^T w_i - y_r)^2 over the rows of node i."""
     for i in range(len(w)):
@@ -87,7 +86,7 @@ def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def squared_conjugates(X, y, ptr, weight, p, theta, out):  # type: ignore[no-untyped-def]
     """out_i = sum_r c_r t_r (t_r / 4 + y_r) over rows, with t_r = 2 theta_i (x_r^T p_i - y_r)."""
     for i in range(len(p)):

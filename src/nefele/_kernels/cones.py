@@ -10,14 +10,14 @@ W z = W^-1 x (as in Vandenberghe, "The CVXOPT linear and quadratic cone program 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+from nefele._kernels.compiled import inlined, kernel
+
 _TINY = 1e-300
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def scale(dims, t, v, s, u, soft, y0, y1, g, C):  # type: ignore[no-untyped-def]
     """Scalings y and g, and the matrices C_e = (g I + 2 g y1 y1^T + soft_e I)^-1 between D w and u.
 
@@ -52,7 +52,7 @@ def scale(dims, t, v, s, u, soft, y0, y1, g, C):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def aim(dims, t, v, s, u, off, y0, y1, g, C, level, bend, dt, dv, du, q0, q1, pull):  # type: ignore[no-untyped-def]
     """Right sides q of W^2 dz + dx = q, and pull = C (off - q1).
 
@@ -101,14 +101,14 @@ def aim(dims, t, v, s, u, off, y0, y1, g, C, level, bend, dt, dv, du, q0, q1, pu
             pull[e, i] = total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@inlined
 def _room(here, ahead, cross):  # type: ignore[no-untyped-def]
     """Largest step with here + 2 step cross + step^2 ahead >= 0, or infinity."""
     turn = np.sqrt(max(cross * cross - ahead * here, 0.0)) - cross
     return here / turn if turn > 0.0 else np.inf
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def direct(dims, t, v, s, u, off, soft, y0, y1, q0, q1, pull, flow, dv, du, dt):  # type: ignore[no-untyped-def]
     """Directions du = C (D dw + off - q1), dv = D dw + off - soft du, and dt.
 

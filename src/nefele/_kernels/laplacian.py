@@ -9,18 +9,12 @@ are ptr[i] to ptr[i + 1], and their tails come after i.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
+from nefele._kernels.compiled import inlined, kernel
 from nefele._kernels.rows import dot, load, store, symmetric, zeros
 
 _MOST_ROWS = 16
-_njit: Any = numba.njit
-_options: Any = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
-_outer = _njit(cache=True, **_options)
-_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options)
 
 
 def as_dims(d: int, weights: int = 1) -> tuple[int, ...] | None:
@@ -28,7 +22,7 @@ def as_dims(d: int, weights: int = 1) -> tuple[int, ...] | None:
     return (0,) * d if d <= _MOST_ROWS and weights == 1 else None
 
 
-@_outer
+@kernel
 def pack(blocks):  # type: ignore[no-untyped-def]
     """Upper triangles of symmetric blocks, row by row."""
     n, d, _ = blocks.shape
@@ -42,7 +36,7 @@ def pack(blocks):  # type: ignore[no-untyped-def]
     return out
 
 
-@_outer
+@kernel
 def block_product(blocks, x, out):  # type: ignore[no-untyped-def]
     """out_i = blocks_i x_i for full blocks."""
     d = x.shape[1]
@@ -54,7 +48,7 @@ def block_product(blocks, x, out):  # type: ignore[no-untyped-def]
             out[i, r] = total
 
 
-@_outer
+@kernel
 def product(dims, ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
     """Add M x + D^T C D x to out, zero before, and return x^T out.
 
@@ -77,7 +71,7 @@ def product(dims, ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
     return bend
 
 
-@_inner
+@inlined
 def _product_any(ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
     d, single, bend = x.shape[1], give.shape[1] == 1, 0.0
     for i in range(len(x)):
@@ -94,7 +88,7 @@ def _product_any(ptr, tail, give, M, x, out):  # type: ignore[no-untyped-def]
     return bend
 
 
-@_inner
+@inlined
 def _add_symmetric(A, i, x, out):  # type: ignore[no-untyped-def]
     d, k = x.shape[1], 0
     for r in range(d):
@@ -105,7 +99,7 @@ def _add_symmetric(A, i, x, out):  # type: ignore[no-untyped-def]
         k += d - r
 
 
-@_outer
+@kernel
 def advance(dims, alpha, P, x, r, p, z):  # type: ignore[no-untyped-def]
     """X += alpha p, r -= alpha z and z = P r; z holds the product with p when called.
 
@@ -137,7 +131,7 @@ def advance(dims, alpha, P, x, r, p, z):  # type: ignore[no-untyped-def]
     return square, inner
 
 
-@_outer
+@kernel
 def turn(dims, factor, p, z):  # type: ignore[no-untyped-def]
     """P = z + factor p, and z = 0 for the next product."""
     if dims is None:
@@ -151,7 +145,7 @@ def turn(dims, factor, p, z):  # type: ignore[no-untyped-def]
         store(z, i, zeros(dims))
 
 
-@_inner
+@inlined
 def invert(a):  # type: ignore[no-untyped-def]
     """Inverse in place of a positive definite matrix, by Gauss-Jordan steps without pivoting."""
     d = len(a)
@@ -168,7 +162,7 @@ def invert(a):  # type: ignore[no-untyped-def]
                     a[r, k] -= factor * a[c, k]
 
 
-@_outer
+@kernel
 def shifted_solve(H, step, right, out):  # type: ignore[no-untyped-def]
     """out_i = (I + step_i H_i)^-1 right_i."""
     n, d = right.shape
@@ -186,7 +180,7 @@ def shifted_solve(H, step, right, out):  # type: ignore[no-untyped-def]
             out[i, r] = total
 
 
-@_outer
+@kernel
 def block_inverse(M, ends):  # type: ignore[no-untyped-def]
     """Packed (M_i + diag(ends_i), slightly regularised)^-1."""
     n, d, single = len(M), 0, ends.shape[1] == 1

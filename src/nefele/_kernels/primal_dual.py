@@ -13,49 +13,37 @@ rule = (1 / (2 gamma), rho, by_entry, ball, delta); see `_edge_pass`.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
+from nefele._kernels.compiled import inlined, kernel
 from nefele._kernels.laplacian import invert
 from nefele._kernels.rows import clip, load, square, store, symmetric, zeros
 
 MOST_UNROLLED = 16
 _TINY = 1e-300  # stands for the radius of a ball of radius zero
 
-_njit: Any = numba.njit
-_options: Any = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
-_outer = _njit(cache=True, **_options)
-_parallel = _njit(cache=True, parallel=True, **_options)
-# Without entry points from Python: 1.7 s instead of 2.4 to compile an iteration.
-_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options)
 
-
-@_outer
-def iterate(dims, schedule, nodes, edges, rule):  # type: ignore[no-untyped-def]
+@kernel
+def iterate(dims, share, schedule, nodes, edges, rule):  # type: ignore[no-untyped-def]
     """One iteration; schedule = (chunk, reach, bounds, cuts).
 
     reach[b] is the node after the last one that edges of the chunks 0..b of nodes touch. Block k
     has the chunks bounds[k]..bounds[k + 1]; those from cuts[k] on touch nodes of the next block,
     so their edges wait until all blocks are done. No two blocks then touch the same nodes.
+
+    share = (first, last, sweep, leftover): which blocks, and which of the two parts of the work.
+    Threads take blocks of one part each, and wait for each other before the next part.
     """
-    for k in range(len(schedule[3])):
-        _sweep(dims, k, schedule, nodes, edges, rule)
-    for k in range(len(schedule[3])):
-        _leftover(dims, k, schedule, nodes, edges, rule)
+    first, last, sweep, leftover = share
+    if sweep:
+        for k in range(first, last):
+            _sweep(dims, k, schedule, nodes, edges, rule)
+    if leftover:
+        for k in range(first, last):
+            _leftover(dims, k, schedule, nodes, edges, rule)
 
 
-@_parallel
-def iterate_parallel(dims, schedule, nodes, edges, rule):  # type: ignore[no-untyped-def]
-    """The same, to the last bit, with the blocks in parallel."""
-    for k in numba.prange(len(schedule[3])):
-        _sweep(dims, k, schedule, nodes, edges, rule)
-    for k in numba.prange(len(schedule[3])):
-        _leftover(dims, k, schedule, nodes, edges, rule)
-
-
-@_inner
+@inlined
 def _sweep(dims, k, schedule, nodes, edges, rule):  # type: ignore[no-untyped-def]
     """Node pass of block k, and the edge pass that it allows."""
     chunk, reach, bounds, cuts = schedule
@@ -71,7 +59,7 @@ def _sweep(dims, k, schedule, nodes, edges, rule):  # type: ignore[no-untyped-de
     _node_pass(dims, done, last, w, q, wbar, A, c, tau, rho)
 
 
-@_inner
+@inlined
 def _leftover(dims, k, schedule, nodes, edges, rule):  # type: ignore[no-untyped-def]
     """The rest of the edge pass of block k."""
     chunk, _, bounds, cuts = schedule
@@ -80,7 +68,7 @@ def _leftover(dims, k, schedule, nodes, edges, rule):  # type: ignore[no-untyped
     _edge_pass(dims, first, last, q, wbar, *edges, *rule)
 
 
-@_inner
+@inlined
 def _node_pass(dims, first, last, w, q, wbar, A, c, tau, rho):  # type: ignore[no-untyped-def]
     """Prox at nodes first..last: 2 w+ - w into wbar, the relaxed w into w, zero into q."""
     if dims is None:
@@ -94,7 +82,7 @@ def _node_pass(dims, first, last, w, q, wbar, A, c, tau, rho):  # type: ignore[n
         store(q, i, zeros(dims))
 
 
-@_inner
+@inlined
 def _edge_pass(  # type: ignore[no-untyped-def]
     dims, first, last, q, wbar, u, ptr, tail, scale, flow, half, rho, by_entry, ball, delta
 ):
@@ -127,7 +115,7 @@ def _edge_pass(  # type: ignore[no-untyped-def]
         store(q, i, load(q, i, dims) + out)
 
 
-@_inner
+@inlined
 def _shrinkage(square, s, sigma, ball, delta):  # type: ignore[no-untyped-def]
     """The factor s / (s + sigma delta), with a `ball` at most s / ||v||.
 
@@ -141,7 +129,7 @@ def _shrinkage(square, s, sigma, ball, delta):  # type: ignore[no-untyped-def]
     return k
 
 
-@_inner
+@inlined
 def _node_pass_any(first, last, w, q, wbar, A, c, tau, rho):  # type: ignore[no-untyped-def]
     d = w.shape[1]
     v, new = np.empty(d), np.empty(d)
@@ -165,7 +153,7 @@ def _node_pass_any(first, last, w, q, wbar, A, c, tau, rho):  # type: ignore[no-
             w[i, r] = old + rho * (new[r] - old)
 
 
-@_inner
+@inlined
 def _edge_pass_any(  # type: ignore[no-untyped-def]
     first, last, q, wbar, u, ptr, tail, scale, flow, half, rho, by_entry, ball, delta
 ):
@@ -194,7 +182,7 @@ def _edge_pass_any(  # type: ignore[no-untyped-def]
                 q[j, r] -= new
 
 
-@_outer
+@kernel
 def affine_prox(H, b, tau, order, A, c):  # type: ignore[no-untyped-def]
     """A_i = (I + tau_i H_i)^-1, its upper triangle, and c_i = tau_i A_i b_i.
 

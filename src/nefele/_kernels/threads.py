@@ -1,11 +1,12 @@
-"""How many threads a compiled loop may use now."""
+"""How many threads a compiled loop may use now, and the threads."""
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
@@ -24,27 +25,36 @@ if hasattr(os, "register_at_fork"):
 
 
 def usable() -> int:
-    """Numba's threads in the main thread of the main process, otherwise one.
+    """As many as Numba would use in the main thread of the main process, otherwise one.
 
-    GNU's OpenMP ends a forked process that goes on with its parent's threads, and Numba's own
-    "workqueue" ends one that launches from two threads. Workers share the cores anyway.
+    A forked process does not have its parent's threads, and workers share the cores anyway.
     """
     main = threading.current_thread() is threading.main_thread()
-    if not main or _forked or multiprocessing.parent_process() is not None or not _has_layer():
+    if not main or _forked or multiprocessing.parent_process() is not None:
         return 1
-    return int(numba.get_num_threads())
+    config: Any = numba.config
+    return int(config.NUMBA_NUM_THREADS)
 
 
 @cache
-def _has_layer() -> bool:
-    """Whether Numba has a threading layer that may be used beside other threads."""
-    config: Any = numba.config
-    if config.THREADING_LAYER == "workqueue":
-        return False
-    for name in ("tbbpool", "omppool"):
+def _others(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="nefele")
+
+
+def together(work: Callable[[int], object], count: int) -> None:
+    """Call work(0), ..., work(count - 1) side by side, and return when all are done.
+
+    Only loops that release Python's lock run at the same time. Ctrl-C waits for the others, so
+    that nothing changes arrays behind the caller's back.
+    """
+    others = [_others(count - 1).submit(work, k) for k in range(1, count)]
+    try:
+        work(0)
+    finally:
         try:
-            importlib.import_module(f"numba.np.ufunc.{name}")
-        except ImportError:
-            continue
-        return True
-    return False
+            wait(others)
+        except KeyboardInterrupt:
+            wait(others)
+            raise
+    for other in others:
+        other.result()

@@ -17,14 +17,14 @@ for any d), as in `primal_dual`.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+from nefele._kernels.compiled import inlined, kernel
+
 _NOISE = 1e-14  # pivots below this share of the diagonal are rounding errors
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@inlined
 def _cholesky(d, A):  # type: ignore[no-untyped-def]
     """Lower factor in place, pivots inverted; zero where nothing holds a direction, so x = 0."""
     for j in range(d):
@@ -39,7 +39,7 @@ def _cholesky(d, A):  # type: ignore[no-untyped-def]
             A[i, j] = total * A[j, j]
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@inlined
 def _solve(d, L, b):  # type: ignore[no-untyped-def]
     """Overwrite b by A^-1 b."""
     for i in range(d):
@@ -54,7 +54,7 @@ def _solve(d, L, b):  # type: ignore[no-untyped-def]
         b[i] = total * L[i, i]
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def factorise(dims, order, parent, edge, C, S, L, G, stiff):  # type: ignore[no-untyped-def]
     """Factors L_k of A_k, and (A_k^-1 B_k)^T in G_k, where B_k is the smaller of S_k and C_e.
 
@@ -93,7 +93,7 @@ def factorise(dims, order, parent, edge, C, S, L, G, stiff):  # type: ignore[no-
                     S[p, j, i] += total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def substitute(dims, order, parent, edge, head, C, S, L, G, stiff, r, x, difference, flow):  # type: ignore[no-untyped-def]
     """Solution x, D x and C D x for the right side r, which is overwritten."""
     d = len(dims) if len(dims) > 0 else S.shape[1]
@@ -135,7 +135,7 @@ def substitute(dims, order, parent, edge, head, C, S, L, G, stiff, r, x, differe
                 flow[e, i] = total
 
 
-@numba.njit(cache=True, fastmath=_FLAGS, error_model="numpy")
+@kernel
 def carry(order, parent, edge, head, give, r, x, flow):  # type: ignore[no-untyped-def]
     """Solution x and C D x of D^T C D x = r, x = 0 at the roots; r becomes the subtree sums.
 

@@ -121,7 +121,7 @@ def _good_order(graph: Graph) -> Index | None:
 
 
 class Turns:
-    """Runs the parallel of two equal functions while it is the faster one.
+    """Runs the work in several threads while that is faster than in one.
 
     Where other processes keep the cores busy, threads that wait for each other take 30 ms for
     what one does in 4; they are tried again after ever more turns.
@@ -130,11 +130,11 @@ class Turns:
     def __init__(self) -> None:
         self.alone, self.wait, self.pause = np.inf, 2, _PAUSE
 
-    def run(self, serial: Callable[..., None], parallel: Callable[..., None], *args: Any) -> None:
-        """Call one of them."""
+    def run(self, serial: Callable[[], None], parallel: Callable[[], None]) -> None:
+        """Call one of the two, which do the same."""
         together = self.wait == 0
         started = time.perf_counter()
-        (parallel if together else serial)(*args)
+        (parallel if together else serial)()
         seconds = time.perf_counter() - started
         if not together:
             self.alone, self.wait = seconds, self.wait - 1
@@ -218,11 +218,23 @@ class Fused:
         nodes = (w, q, self.wbar, self.A, self.c, self.tau)
         edges = (u, self.layout.ptr, self.layout.tail, self.scale, self.flow)
         rule = (0.5 / self.gamma, float(relax), *self.rule)
-        arguments = (self.dims, self.schedule, nodes, edges, rule)
-        if len(self.schedule[3]) > 1 and self.threads.usable() > 1:
-            self.turns.run(k.iterate, k.iterate_parallel, *arguments)
+        arguments = (self.schedule, nodes, edges, rule)
+        blocks, threads = len(self.schedule[3]), self.threads.usable()
+
+        def part(first: int, last: int, sweep: bool = True, leftover: bool = True) -> None:
+            k.iterate(self.dims, (first, last, sweep, leftover), *arguments)
+
+        def shared() -> None:
+            count = min(threads, blocks)
+            ends = [blocks * at // count for at in range(count + 1)]
+            run = self.threads.together
+            run(lambda at: part(ends[at], ends[at + 1], leftover=False), count)
+            run(lambda at: part(ends[at], ends[at + 1], sweep=False), count)
+
+        if blocks > 1 and threads > 1:
+            self.turns.run(lambda: part(0, blocks), shared)
         else:
-            k.iterate(*arguments)
+            part(0, blocks)
 
     def unrelaxed(self, last: float | None = None) -> tuple[Array, Array]:
         """The next plain iterate, in graph order: its flow is inside the balls.
