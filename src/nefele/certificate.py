@@ -15,8 +15,8 @@ domain is scaled back, flow and loss duals of a component together, which keeps 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,15 @@ _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exa
 _ROUGH = 0.1  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
 _FINE = (1e-5, 1e-8, 1e-12)  # accuracies of the last one, until the leak is negligible
+
+
+class Origin(NamedTuple):
+    """The arguments of `certify`."""
+
+    w: Array
+    u: Array
+    firm: bool
+    tol: float
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class Certificate:
     estimate : float
         What the lower bound would be if the optimum were no larger than the point certified;
         it measures progress while there is no proof yet.
+    origin : Origin, optional
+        What the bound was computed from: computed again, it is the same.
 
     Examples
     --------
@@ -78,6 +89,7 @@ class Certificate:
     leak: float
     u: Array
     estimate: float = -np.inf
+    origin: Origin | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap_abs(self) -> float:

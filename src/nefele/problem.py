@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_number, type_name
-from nefele.certificate import Certificate, certify
+from nefele.certificate import Certificate, Origin, certify
 from nefele.correction import variation
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -142,8 +143,10 @@ class Problem:
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further.
         """
+        w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return certify(self, self.check_w(w), self.check_u(u), firm=firm, tol=tol)
+            found = certify(self, w, u, firm=firm, tol=tol)
+        return replace(found, origin=Origin(w, u, firm, tol))
 
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
         """Nodes that run away for want of a minimiser, alone or with all of their component.

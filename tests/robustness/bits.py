@@ -30,7 +30,7 @@ def penalties(d):
     """Every penalty, for d parameters."""
     Q = np.diag(np.arange(1.0, d + 1)) + 0.1
     plain = [L2Norm(), L1Norm(), LinfNorm(), SquaredL2(), Huber(0.3), Lp(3.0), Quadratic(Q)]
-    return plain + [Partial(L2Norm(), range(d - 1))] * (d > 1)
+    return [*plain, Partial(L2Norm(), range(d - 1))] if d > 1 else plain
 
 
 def problem(graph: Graph, d, penalty, loss=None):

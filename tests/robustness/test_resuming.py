@@ -390,7 +390,7 @@ def changed(kept, **changes):
 def test_another_version(kept):
     changed(kept, version=7)
     message = refused(kept)
-    assert "must have format 1" in message and "has 7" in message
+    assert "must have format 2" in message and "has 7" in message
 
 
 def test_a_file_without_all_its_parts(kept):

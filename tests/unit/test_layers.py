@@ -11,7 +11,7 @@ import nefele
 
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
-    ("_checks", "_ids", "_kernels", "_layout", "_threads"),
+    ("_checks", "_files", "_ids", "_kernels", "_layout", "_records", "_threads"),
     ("_drawing", "graph", "graphs", "data", "forest"),
     ("losses", "penalties"),
     ("certificate", "correction", "laplacian", "problem", "result"),
@@ -27,6 +27,7 @@ NEIGHBOURS = {
     "_drawing": {"graph"},
     "_kernels": {"_checks"},
     "_layout": {"_checks"},
+    "_records": {"_files"},
     "forest": {"graph"},
     "graph": {"_checks"},
     "graphs": {"graph", "data"},

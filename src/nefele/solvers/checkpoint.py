@@ -1,9 +1,11 @@
-"""Checkpoints of long solves: one file, replaced as a whole or not at all, without pickles."""
+"""Checkpoints of long solves: one file, replaced as a whole or not at all, without pickles.
+
+What a checkpoint claims is not believed: it is of this very problem, by a hash of all of it, and
+objective and bound are computed again from the points that it holds.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 import warnings
@@ -14,11 +16,16 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_number
+from nefele._files import clear_parts
+from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.problem import Problem
 from nefele.result import Record
+from nefele.solvers.fingerprint import fingerprint
 
-_VERSION = 1
-_ARRAYS = ("w", "u", "best_w", "best_u")
+_KIND, _VERSION = "nefele checkpoint", 2
+_NODES, _EDGES = ("w", "best_w", "dual_w"), ("u", "dual_u")
+_COUNTS = ("iteration", "stage", "due")
+_NUMBERS = ("seconds", "estimate", "least")
 
 
 @dataclass(frozen=True)
@@ -29,19 +36,26 @@ class Saved:
     ----------
     w, u : arrays of shape (n_nodes, d) and (n_edges, d)
         Where the solver was.
-    best_w, best_u : arrays
-        The best point and the flow of the best lower bound.
+    best_w : array of shape (n_nodes, d)
+        The best point.
+    dual_w, dual_u : arrays of shape (n_nodes, d) and (n_edges, d)
+        The point and the flow from which the best lower bound was computed.
     facts : dict
-        Numbers: iteration, stage, seconds, the best bounds, the solver's own scalars.
+        iteration, stage, due, seconds: where the loop was. estimate, least: guesses of the best
+        bound. proof: how the bound was computed, None without one. scalars: the solver's own.
     history : list of Record
+    path : Path, optional
+        Where it was read.
     """
 
     w: Array
     u: Array
     best_w: Array
-    best_u: Array
+    dual_w: Array
+    dual_u: Array
     facts: dict[str, Any]
     history: list[Record]
+    path: Path | None = None
 
 
 class Checkpoint:
@@ -60,31 +74,25 @@ class Checkpoint:
     def __init__(self, path: Any, problem: Problem, solver: str, every: float) -> None:
         self.path = _as_path(path, "checkpoint").resolve()
         self.every = check_number(every, "checkpoint_every", low=0.0)
-        self.marks = {"problem": fingerprint(problem), "solver": solver, "version": _VERSION}
+        self.marks = {"problem": fingerprint(problem), "solver": solver}
         self.next, self.failed = time.monotonic() + self.every, False
         if self.path.is_dir():
             raise ValueError(f"checkpoint must name a file; {str(self.path)!r} is a folder.")
+        trial = self.path.with_name(f".{self.path.name}.{os.getpid()}-trial.part")
         try:
-            self.part.touch()
-            self.part.unlink()
+            trial.touch()
+            trial.unlink()
         except OSError as error:
             raise ValueError(
                 f"checkpoint must be in a folder that can be written; {str(self.path.parent)!r} "
                 f"cannot ({error.strerror}). Create it, or name another one."
             ) from None
-        if self.path.exists():
-            try:
-                _read(self.path, ())
-            except ValueError:
-                raise ValueError(
-                    f"checkpoint must be a new file or an older checkpoint; {str(self.path)!r} is "
-                    "neither and is not overwritten. Name another one, or delete it."
-                ) from None
-
-    @property
-    def part(self) -> Path:
-        """A file beside the real one: a rename replaces a file only on the same disk."""
-        return self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
+        if self.path.exists() and not _is_checkpoint(self.path):
+            raise ValueError(
+                f"checkpoint must be a new file or an older checkpoint; {str(self.path)!r} is "
+                "neither and is not overwritten. Name another one, or delete it."
+            )
+        clear_parts(self.path.parent, self.path.name)
 
     def due(self) -> bool:
         """Whether it is time to save."""
@@ -93,9 +101,9 @@ class Checkpoint:
     def save(self, saved: Saved) -> None:
         """Write the file; when that fails the old one stays, and the solve goes on."""
         facts = {**self.marks, **saved.facts, "history": [list(r) for r in saved.history]}
-        text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+        arrays = {name: getattr(saved, name) for name in (*_NODES, *_EDGES)}
         try:
-            self._replace({"facts": text, **{name: getattr(saved, name) for name in _ARRAYS}})
+            write_record(self.path, _KIND, _VERSION, facts, arrays)
         except OSError as error:
             if not self.failed:
                 warnings.warn(
@@ -107,58 +115,72 @@ class Checkpoint:
             self.failed = True
         self.next = time.monotonic() + self.every  # a slow disk must not take all the time
 
-    def _replace(self, arrays: dict[str, Any]) -> None:
-        try:
-            with self.part.open("wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(self.part, self.path)
-        except BaseException:  # Ctrl-C as well
-            self.part.unlink(missing_ok=True)
-            raise
-
 
 def load(path: Any, problem: Problem, solver: str) -> Saved:
     """Read a checkpoint of this problem and solver."""
     path = _as_path(path, "resume")
     if not path.is_file():
         raise ValueError(f"No checkpoint {str(path)!r} to resume from.")
-    facts, arrays = _read(path, _ARRAYS)
-    marks = {name: facts[name] for name in ("version", "problem", "solver")}
-    history = [Record(*row) for row in facts.pop("history")]
-    if marks["version"] != _VERSION:
+    try:
+        facts, arrays = read_record(path, _KIND, _VERSION)
+        marks = facts["problem"], facts["solver"]
+        history = [Record(*row) for row in facts.pop("history")]
+        sound = _sound(facts, history, arrays)
+    except VersionError as error:
         raise ValueError(
-            f"The checkpoint must have format {_VERSION}; {str(path)!r} has {marks['version']}. "
+            f"The checkpoint must have format {_VERSION}; {str(path)!r} has {error.found}. "
             "Resume it with the version of nefele that wrote it, or start afresh."
-        )
-    if marks["problem"] != fingerprint(problem):
+        ) from None
+    except (DamagedError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise damaged(path)
+    if marks[0] != fingerprint(problem):
         raise ValueError(
             f"The checkpoint {str(path)!r} must be of the same problem; graph, data, loss, penalty "
             "or lam differ. Solve the problem it was written for, or start afresh."
         )
-    if marks["solver"] != solver:
+    if marks[1] != solver:
         raise ValueError(
-            f"The checkpoint {str(path)!r} must be of the same solver; it is of "
-            f"{marks['solver']}, now {solver} is asked for."
+            f"The checkpoint {str(path)!r} must be of the same solver; it is of {marks[1]}, now "
+            f"{solver} is asked for."
         )
-    return Saved(**arrays, facts=facts, history=history)
+    n, E, d = problem.graph.n_nodes, problem.graph.n_edges, problem.d
+    shapes = {**dict.fromkeys(_NODES, (n, d)), **dict.fromkeys(_EDGES, (E, d))}
+    if any(arrays[name].shape != shape for name, shape in shapes.items()):
+        raise damaged(path)
+    return Saved(**arrays, facts=facts, history=history, path=path)
 
 
-def _read(path: Path, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Facts and arrays; nothing is unpickled, and the zip file's checksums are compared."""
+def damaged(path: Any) -> ValueError:
+    """The error for a file that is no checkpoint, or not as it was written."""
+    return ValueError(
+        f"{str(path)!r} must be a checkpoint written by nefele; it is damaged or another kind of "
+        "file. Leave out resume to start afresh."
+    )
+
+
+def _sound(facts: dict[str, Any], history: list[Record], arrays: dict[str, Any]) -> bool:
+    """Whether everything is of the kind it should be; a hash does not say who computed it."""
+    numbers = [facts[name] for name in _NUMBERS] + [x for record in history for x in record]
+    return (
+        set(arrays) == {*_NODES, *_EDGES}
+        and all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays.values())
+        and all(type(facts[name]) is int and facts[name] >= 0 for name in _COUNTS)
+        and all(type(x) in (int, float) for x in numbers)
+        and isinstance(facts["scalars"], dict)
+        and (facts["proof"] is None or {"firm", "tol"} == set(facts["proof"]))
+    )
+
+
+def _is_checkpoint(path: Path) -> bool:
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name], dtype=float) for name in names}
-            facts = json.loads(bytes(file["facts"]).decode())
-        if not {"version", "problem", "solver", "history"} <= facts.keys():
-            raise ValueError("facts are missing")
-    except Exception:  # whatever a damaged or foreign file provokes
-        raise ValueError(
-            f"{str(path)!r} must be a checkpoint written by nefele; it is damaged or another kind "
-            "of file. Leave out resume to start afresh."
-        ) from None
-    return facts, arrays
+        read_record(path, _KIND, _VERSION)
+    except VersionError:
+        return True
+    except DamagedError:
+        return False
+    return True
 
 
 def _as_path(path: Any, name: str) -> Path:
@@ -177,33 +199,3 @@ def solver_name(solver: Any) -> str:
     'ADMM(rho=None, balance=True)'
     """
     return repr(solver) if is_dataclass(solver) else type(solver).__name__
-
-
-def fingerprint(problem: Problem) -> str:
-    """A hash of graph, data, loss, penalty and lam.
-
-    Examples
-    --------
-    >>> from nefele import Graph, LocalData, Problem
-    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
-    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
-    >>> fingerprint(problem) == fingerprint(problem.with_lam(2.0))
-    False
-    """
-    graph, data, loss = problem.graph, problem.data, problem.loss
-    found = hashlib.sha256()
-    for part in (problem.lam, type(problem.penalty).__name__, type(loss).__name__, loss.d):
-        found.update(repr(part).encode())
-    steps = np.linspace(0.5, 2.0, 3 * loss.d).reshape(3, loss.d)
-    arrays = [graph.head, graph.tail, graph.weight, _rounded(problem.penalty.value(steps))]
-    arrays.append(_rounded(loss.value(np.ones((loss.n_nodes, loss.d)))))
-    if data is not None:
-        arrays += [data.ptr, data.X, data.y, data.row_weight]
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
-
-
-def _rounded(values: Array) -> Array:
-    """Six digits: parameters of losses and penalties show in their values, rounding does not."""
-    return np.round(values / (float(np.abs(values).max(initial=0.0)) or 1.0), 6) + 0.0

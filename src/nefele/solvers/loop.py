@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from nefele.problem import Problem
 from nefele.result import Record, Result, Status, relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.best import Best
-from nefele.solvers.checkpoint import Checkpoint, Saved
+from nefele.solvers.checkpoint import Checkpoint, Saved, damaged
 from nefele.solvers.ending import finish
 from nefele.solvers.residual import inside, residual
 
@@ -98,11 +99,9 @@ class _Loop:
         self.due = _stage_length(0)
         self.told: Record | None = None
         self.bounded = False  # whether a minimiser is known to exist
-        if saved is not None:
-            self._take_up(saved)
 
     def _take_up(self, saved: Saved) -> None:
-        """Go on where a checkpoint was written."""
+        """Go on where a checkpoint was written; what it holds of proofs is proven again."""
         facts = saved.facts
         self.started -= facts["seconds"]
         self.k, self.stage, self.due = facts["iteration"], facts["stage"], facts["due"]
@@ -110,20 +109,24 @@ class _Loop:
         if not self.history:  # no point was examined yet
             return
         self.told = self.history[-1]
-        best.w, best.objective = saved.best_w, facts["objective"]
-        best.lower, best.estimate, best.least = (
-            facts[name] for name in ("lower", "estimate", "least")
-        )
-        best.dual = Certificate(
-            best.objective, best.lower, facts["form"], facts["leak"], saved.best_u
-        )
+        best.w, best.objective = saved.best_w, self.problem.objective(saved.best_w)
+        if facts["proof"] is None:
+            best.dual = Certificate(best.objective, -np.inf, "none", 0.0, saved.dual_u)
+        else:
+            best.dual = self.problem.certificate(saved.dual_w, saved.dual_u, **facts["proof"])
+        best.lower = best.dual.lower
+        best.estimate, best.least = facts["estimate"], facts["least"]
 
     def iterate(self, w0: Array, u0: Array, limit: int, warm: bool) -> Status:
         """Run until a reason to stop; with no tolerance, exactly `limit` times."""
         problem, solver, tol = self.problem, self.solver, self.tol
         self.state = state = solver.init(problem, w0, u0)
         if self.saved is not None:
-            solver.resume(problem, state, self.saved.facts["scalars"])
+            self._take_up(self.saved)
+            try:
+                solver.resume(problem, state, self.saved.facts["scalars"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise damaged(self.saved.path) from error
         if warm and tol is not None and self.near(w0, u0, tol):
             self.examine()
             if self.reached() is None and self.report() is True:
@@ -187,7 +190,13 @@ class _Loop:
             found = solver.certify(problem, state, tol=self.tol or 0.0, exact=exact)
         else:
             found = _judge(problem, *solver.point(problem, state))
-        self.best.add(*found)
+        w, certificate = found
+        origin = certificate.origin
+        if origin is not None:  # as large as w and u, and a checkpoint alone needs it
+            keep = self.checkpoint is not None
+            kept = origin._replace(w=origin.w.copy(), u=origin.u.copy()) if keep else None
+            certificate = replace(certificate, origin=kept)
+        self.best.add(w, certificate)
         self.note()
 
     def note(self) -> None:
@@ -216,16 +225,17 @@ class _Loop:
             "stage": self.stage,
             "due": self.due,
             "seconds": time.perf_counter() - self.started,
-            "objective": best.objective,
-            "lower": best.lower,
             "estimate": best.estimate,
             "least": best.least,
-            "form": "none" if best.dual is None else best.dual.form,
-            "leak": 0.0 if best.dual is None else best.dual.leak,
+            "proof": None,
             "scalars": self.solver.scalars(state),
         }
-        best_w, best_u = w if best.w is None else best.w, u if best.dual is None else best.dual.u
-        self.checkpoint.save(Saved(w, u, best_w, best_u, facts, self.history))
+        best_w = w if best.w is None else best.w
+        dual_w, dual_u = best_w, u if best.dual is None else best.dual.u
+        if best.dual is not None and best.dual.origin is not None:
+            dual_w, dual_u, firm, tol = best.dual.origin
+            facts["proof"] = {"firm": firm, "tol": tol}
+        self.checkpoint.save(Saved(w, u, best_w, dual_w, dual_u, facts, self.history))
 
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
         """Certify and report the last point, whatever ended the loop, and save it."""

@@ -1,0 +1,141 @@
+"""Files that are whole or not there, and one writer for a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+PART = ".part"  # how files end that are still being written
+LOCK = ".lock"
+
+
+def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
+    """Let `fill` write a file beside the real one, then put it in its place.
+
+    A crash at any point, of the machine too, leaves the old file or the new one. A rename replaces
+    a file only on the same disk, hence beside it; `clear_parts` removes what a crash left there.
+    """
+    handle, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}.{os.getpid()}-", suffix=PART
+    )
+    os.close(handle)
+    part = Path(name)
+    try:
+        fill(part)
+        part.chmod(0o666 & ~_umask())
+        _sync(part)
+        os.replace(part, path)
+        sync_folder(path.parent)
+    except BaseException:  # Ctrl-C as well
+        part.unlink(missing_ok=True)
+        raise
+
+
+def clear_parts(folder: Path, of: str = "") -> None:
+    """Remove what processes that are gone left half-written in a folder, or of one file in it."""
+    for part in folder.glob(f".{of}*-*{PART}"):
+        owner = part.name.removesuffix(PART).rpartition("-")[0].rpartition(".")[2]
+        if owner.isdecimal() and not _alive(int(owner)):
+            part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder outlive a crash of the machine, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some file systems have no such thing
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; a ValueError when another process holds it.
+
+    The system lets go of the lock of a process that ends, however it ends. The file is removed at
+    the end; whoever waited at one that was removed looks again.
+    """
+    path = folder / LOCK
+    while True:
+        file = path.open("a+b")
+        if not _take(file):
+            owner = _owner(path)
+            file.close()
+            raise ValueError(
+                f"{str(folder)!r} must have one writer at a time; {owner} is writing into it now. "
+                "Wait until it is done, or name another folder."
+            )
+        if _is_at(file, path):
+            break
+        file.close()
+    try:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
+        file.flush()
+        yield
+    finally:
+        if os.name == "posix":  # elsewhere open files cannot be removed
+            path.unlink(missing_ok=True)
+        file.close()
+
+
+def _take(file: IO[bytes]) -> bool:
+    """Whether the lock could be had at once."""
+    try:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt
+
+            file.seek(2**20)  # beyond what is written: a locked byte cannot be read
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        return False
+    return True
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") or "another process"
+    except OSError:
+        return "another process"
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0) if os.name == "posix" else None
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    """Permissions that new files do not get; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
