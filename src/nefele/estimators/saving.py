@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import struct
-import tempfile
-import zlib
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nefele import losses, penalties
 from nefele._checks import type_name
+from nefele._files import clear_parts
+from nefele._records import VersionError, read_record, write_record
 from nefele.estimators import builders
 from nefele.estimators._coords import Coordinates, as_coordinates
 from nefele.estimators._design import Rows
+from nefele.estimators._restoring import FITTED, check_restored, checked_coordinates, checked_rows
 from nefele.graph import Graph
 from nefele.graphs import as_graph
 from nefele.losses import Loss
@@ -28,36 +25,7 @@ from nefele.penalties import Penalty
 from nefele.result import Record
 
 FORMAT = "nefele model"
-VERSION = 1
-_UNREADABLE = (  # what NumPy and zipfile raise for files that are none of theirs
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
-_FITTED = {
-    "classes_",
-    "clusters_",
-    "coef_",
-    "dual_gap_",
-    "feature_names_in_",
-    "graph_",
-    "history_",
-    "intercept_",
-    "n_features_in_",
-    "n_iter_",
-    "nodes_",
-    "pooled_coef_",
-    "pooled_intercept_",
-    "status_",
-}
+VERSION = 2
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -172,7 +140,7 @@ def _builder_home(name: str) -> Any:
     return builders if name in builders.__all__ else import_module("nefele.graph_learning")
 
 
-_WHOLE: dict[str, Any] = {"coords": Coordinates, "graph": Graph, "rows": Rows}
+_WHOLE: dict[str, Any] = {"coords": checked_coordinates, "graph": Graph, "rows": checked_rows}
 _CLASSES: dict[str, Any] = {
     "builder": lambda name: _known(_builder_home(name), builders.GraphBuilder)(name),
     "loss": _known(losses, Loss),
@@ -193,8 +161,6 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
     path = Path(path)
     packer = _Packer()
     facts = {
-        "format": FORMAT,
-        "version": VERSION,
         "class": type(model).__name__,
         "params": {k: packer.pack(v, k) for k, v in _parameters(model).items()},
         "fitted": {
@@ -203,32 +169,14 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
             if _is_fitted_name(name) and (rows or name != "_rows")
         },
     }
-    text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=path.name, suffix=".part", delete=False
-        ) as file:
-            temporary = file.name
-            np.savez_compressed(file, facts=text, **packer.arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        clear_parts(path.parent, path.name)
+        write_record(path, FORMAT, VERSION, facts, packer.arrays)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise ValueError(
             f"The model could not be written to {str(path)!r} ({error.strerror}); a file that was "
             "there stays as it was. Name a file in a folder that can be written."
         ) from None
-
-
-def _umask() -> int:
-    """Permissions that new files do not get; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(path: Any) -> Any:
@@ -263,24 +211,20 @@ def load(path: Any) -> Any:
         f"{str(path)!r} must be a model written by nefele; it is damaged or another kind of file."
     )
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        facts = json.loads(bytes(arrays.pop("facts")).decode())
-        version, kind = facts["version"], facts["class"]
-        if facts["format"] != FORMAT:
-            raise KeyError("format")
-    except _UNREADABLE:
-        raise ValueError(damaged) from None
-    if version != VERSION:
+        facts, arrays = read_record(path, FORMAT, VERSION)
+        return _restore(facts["class"], facts, _Unpacker(arrays))
+    except VersionError as error:
         raise ValueError(
-            f"The model must have format version {VERSION}; {str(path)!r} has {version!r}. Load it "
-            "with the version of nefele that wrote it."
-        )
-    try:
-        return _restore(kind, facts, _Unpacker(arrays))
+            f"The model must have format version {VERSION}; {str(path)!r} has {error.found!r}. "
+            "Load it with the version of nefele that wrote it."
+        ) from None
     except UnknownError as error:
         raise ValueError(f"{str(path)!r} cannot be loaded: {error}.") from None
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, StopIteration):
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from None
+    except MemoryError:
+        raise
+    except Exception:  # a file made on purpose may hold anything in place of a part
         raise ValueError(damaged) from None
 
 
@@ -291,25 +235,11 @@ def _restore(kind: str, facts: dict[str, Any], unpacker: _Unpacker) -> Any:
         raise UnknownError(f"it holds a {kind!r}, which this version does not know")
     model = found(**{k: unpacker.unpack(v) for k, v in facts["params"].items()})
     for name, value in facts["fitted"].items():
-        if not _is_fitted_name(name) or hasattr(found, name):
+        if name not in FITTED or hasattr(found, name):
             raise KeyError(name)
         setattr(model, name, unpacker.unpack(value))
-    _check_restored(model)
+    check_restored(model)
     return model
-
-
-def _check_restored(model: Any) -> None:
-    """Raise ValueError unless the parts of a model fit together."""
-    graph = model.graph_
-    outputs = model._n_outputs
-    inner = (outputs,) if outputs > 1 else ()
-    shape = (graph.n_nodes, *inner, model.n_features_in_)
-    strange = {n for n in vars(model) if n.endswith("_") and n not in _FITTED}
-    fits = model.coef_.shape == shape and model.intercept_.shape == shape[:-1]
-    finite = np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
-    if strange or not fits or not finite or len(model.nodes_) != graph.n_nodes:
-        raise ValueError("parts that do not fit together")
-    model._check_parameters()
 
 
 def _is_fitted_name(name: str) -> bool:

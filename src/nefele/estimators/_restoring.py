@@ -1,0 +1,140 @@
+"""Whether the parts of a model that was read from a file fit together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.estimators._coords import Coordinates
+from nefele.estimators._design import Rows
+from nefele.graph import Graph
+from nefele.result import Record, Status, relative_gap
+
+
+def checked_coordinates(ids: Any, points: Any, metric: Any) -> Coordinates:
+    """Coordinates from the parts of a file."""
+    points = _numbers(points, (len(ids), points.shape[1]))
+    _demand(isinstance(metric, str))
+    return Coordinates(ids, points, metric)
+
+
+def checked_rows(X: Any, y: Any, node_ids: Any, sample_weight: Any) -> Rows:
+    """Rows from the parts of a file."""
+    n = len(X)
+    X, y = _numbers(X, (n, X.shape[1])), _numbers(y, (n,))
+    _demand(len(node_ids) == n and bool((_numbers(sample_weight, (n,)) > 0).all()))
+    return Rows(X, y, node_ids, sample_weight)
+
+
+def check_restored(model: Any) -> None:
+    """Raise ValueError unless every part is of its kind, in its domain, and fits the others.
+
+    With the training rows the certified gap is computed again, and the larger one counts.
+    """
+    model._check_parameters()
+    found = vars(model)
+    names = {n for n in found if n.endswith("_") or n.startswith("_")}
+    _demand(names <= _CHECKS.keys() and names >= _NEEDED)
+    _demand(isinstance(model.graph_, Graph) and _is_count(model.n_features_in_))
+    if "classes_" in found:
+        _check_classes(model.classes_)
+    for name in names:
+        _CHECKS[name](model, found[name])
+    if found.get("_rows") is not None and "_flow" in found:
+        model.dual_gap_ = max(model.dual_gap_, _gap_again(model))
+
+
+def _gap_again(model: Any) -> float:
+    design = model._make_design(model._rows, model.graph_)
+    w, problem = design.from_units(*model._stacked()), design.problem
+    certificate = problem.certificate(w, model._flow)
+    return float(relative_gap(problem, certificate.objective, certificate.gap_abs))
+
+
+def _demand(holds: bool) -> None:
+    if not holds:
+        raise ValueError("parts that do not fit together")
+
+
+def _is_count(value: Any, low: int = 0) -> bool:
+    return type(value) is int and value >= low
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and not math.isnan(value)
+
+
+def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
+    _demand(isinstance(value, np.ndarray) and value.dtype == np.float64)
+    _demand(value.shape == shape and bool(np.isfinite(value).all()))
+    return np.asarray(value)
+
+
+def _shape(model: Any) -> tuple[int, ...]:
+    """Shape of the coefficients of one node."""
+    outputs = model._n_outputs
+    return (*((outputs,) if outputs > 1 else ()), model.n_features_in_)
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    _demand(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) >= 2)
+    _demand(len(np.unique(classes)) == len(classes))
+
+
+def _check_names(model: Any, names: NDArray[Any]) -> None:
+    _demand(isinstance(names, np.ndarray) and names.shape == (model.n_features_in_,))
+    _demand(all(isinstance(name, str) for name in names.tolist()))
+
+
+def _check_clusters(model: Any, labels: NDArray[Any]) -> None:
+    n = model.graph_.n_nodes
+    _demand(isinstance(labels, np.ndarray) and labels.dtype.kind == "i" and labels.shape == (n,))
+    _demand(int(labels.min()) >= 0 and int(labels.max()) < n)
+
+
+def _check_history(model: Any, history: list[Record]) -> None:
+    _demand(isinstance(history, list) and all(isinstance(r, Record) for r in history))
+    _demand(all(_is_count(r.iteration) for r in history))
+    _demand(all(type(x) in (int, float) for r in history for x in r))
+
+
+def _check_rows(model: Any, rows: Rows | None) -> None:
+    if rows is not None:
+        _demand(isinstance(rows, Rows) and rows.X.shape[1] == model.n_features_in_)
+        _demand(bool((model.graph_.positions(rows.node_ids) >= 0).all()))
+
+
+def _check_flow(model: Any, flow: Array) -> None:
+    _demand(isinstance(flow, np.ndarray) and flow.ndim == 2)
+    _numbers(flow, (model.graph_.n_edges, flow.shape[1]))
+
+
+_NEEDED = {"graph_", "nodes_", "coef_", "intercept_", "n_features_in_", "dual_gap_", "status_"}
+_CHECKS: dict[str, Callable[[Any, Any], object]] = {
+    "_flow": _check_flow,
+    "_node_at": lambda model, at: _demand(at is None or _is_count(at)),
+    "_rows": _check_rows,
+    "classes_": lambda model, classes: None,  # before the others, which count them
+    "clusters_": _check_clusters,
+    "coef_": lambda model, coef: _numbers(coef, (model.graph_.n_nodes, *_shape(model))),
+    "dual_gap_": lambda model, gap: _demand(_is_number(gap) and gap >= 0),
+    "feature_names_in_": _check_names,
+    "graph_": lambda model, graph: None,
+    "history_": _check_history,
+    "intercept_": lambda model, b: _numbers(b, (model.graph_.n_nodes, *_shape(model)[:-1])),
+    "n_features_in_": lambda model, count: None,
+    "n_iter_": lambda model, count: _demand(_is_count(count)),
+    "nodes_": lambda model, nodes: _demand(np.array_equal(nodes, model.graph_.ids)),
+    "pooled_coef_": lambda model, coef: _numbers(coef, _shape(model)),
+    "pooled_intercept_": lambda model, b: _demand(
+        bool(np.isfinite(np.asarray(b, dtype=np.float64)).all())
+        and np.shape(b) == _shape(model)[:-1]
+    ),
+    "status_": lambda model, status: _demand(status in [str(s) for s in Status]),
+}
+FITTED = frozenset(_CHECKS)
