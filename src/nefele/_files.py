@@ -13,6 +13,7 @@ from typing import IO
 
 PART = ".part"  # how files end that are still being written
 LOCK = ".lock"
+_LONGEST = 40  # characters of a name that its part bears too: names have a limit
 
 
 def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
@@ -22,7 +23,7 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
     a file only on the same disk, hence beside it; `clear_parts` removes what a crash left there.
     """
     handle, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}.{os.getpid()}-", suffix=PART
+        dir=path.parent, prefix=f".{path.name[:_LONGEST]}.{os.getpid()}-", suffix=PART
     )
     os.close(handle)
     part = Path(name)
@@ -39,8 +40,10 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
 
 def clear_parts(folder: Path, of: str = "") -> None:
     """Remove what processes that are gone left half-written in a folder, or of one file in it."""
-    for part in folder.glob(f".{of}*-*{PART}"):
-        owner = part.name.removesuffix(PART).rpartition("-")[0].rpartition(".")[2]
+    for part in folder.glob(f".*-*{PART}"):
+        name, _, owner = part.name.removesuffix(PART).rpartition("-")[0].rpartition(".")
+        if of and name != f".{of[:_LONGEST]}":
+            continue
         if owner.isdecimal() and not _alive(int(owner)):
             part.unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ import pytest
 from nefele.runs.checks import examine
 from nefele.runs.config import TEMPLATE, RunConfig, read_config
 from nefele.runs.edges import edge_graph, read_edges
-from nefele.runs.folder import RunFolder, load_arrays
+from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import read_inputs
 from nefele.runs.split import folds_inside, hold_out
 from nefele.runs.tables import Table
@@ -431,7 +431,13 @@ def test_damaged_stages_are_done_again(tmp_path):
     file.write_bytes(file.read_bytes()[:-30])
     assert folder.load_stage("grid") is None and folder.load_stage("none") is None
     with pytest.raises(ValueError, match="missing or damaged"):
-        load_arrays(file)
+        folder.load_path()
+
+
+def test_stages_of_another_run_do_not_count(tmp_path):
+    RunFolder(tmp_path, "one").save_stage("grid", {"alphas": np.array([2.0, 1.0])})
+    assert RunFolder(tmp_path, "two").load_stage("grid") is None
+    assert RunFolder(tmp_path, "one").load_stage("grid") is not None
 
 
 def test_a_folder_without_a_run(tmp_path):
@@ -440,5 +446,5 @@ def test_a_folder_without_a_run(tmp_path):
     with pytest.raises(ValueError, match=r"no readable run\.json"):
         RunFolder(tmp_path).read_facts()
     (tmp_path / "run.json").write_text('{"format": "nefele run", "format_version": 99}')
-    with pytest.raises(ValueError, match="must be a run of format 1"):
+    with pytest.raises(ValueError, match="must be a run of format 2"):
         RunFolder(tmp_path).read_facts()

@@ -20,6 +20,7 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Write report.html of a run again."""
+    from nefele._files import only_writer
     from nefele.runs.folder import RunFolder, check_writable
     from nefele.runs.run import write_report_of
 
@@ -27,7 +28,8 @@ def report(
         folder = RunFolder(run)
         folder.finished_facts()
         check_writable(run)
-        view, file = write_report_of(folder), folder.file("report.html")
+        with only_writer(run):
+            view, file = write_report_of(folder), folder.file("report.html")
     if json:
         print_json({"report": str(file), "pictures": [one.title for one in view.pictures]})
     elif not quiet:
@@ -67,10 +69,9 @@ def path_table(folder: RunFolder) -> Any:
     import numpy as np
     import polars as pl
 
-    from nefele.runs.folder import load_arrays
-
-    folder.finished_facts()
-    found = load_arrays(folder.file("path.npz"))
+    facts = folder.finished_facts()
+    found = folder.load_path()
+    folder.check_steady(facts)
     place = np.arange(len(found["alphas"]))
     marks = {name: place == int(found[name]) for name in ("chosen", "clearest")}
     return pl.DataFrame(

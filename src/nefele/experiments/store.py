@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from nefele._files import write_whole
 from nefele.experiments.base import Cell, Inputs
 from nefele.experiments.digits import mnist_files
 
@@ -28,6 +27,7 @@ class Store:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store(Path(folder, "out"))
     ...     store.keep("fig2-0.json", {"mse": 0.5})
@@ -51,36 +51,25 @@ class Store:
         """Write a file beside its place, then put it there."""
         target = self.path / name
         try:
-            _replace(target, text.encode() if isinstance(text, str) else text)
+            data = text.encode() if isinstance(text, str) else text
+            write_whole(target, lambda part: part.write_bytes(data))
         except OSError as error:  # the file asked for, not the one beside it
             raise OSError(error.errno, error.strerror, str(target)) from None
         return target
 
     def keep(self, name: str, values: Cell) -> None:
         """Keep what a setting gave."""
-        self.write(f"{KEPT}/{name}", json.dumps({"shape": _mark_of(values), "values": values}))
+        self.write(f"{KEPT}/{name}", json.dumps({"sha256": _digest(values), "values": values}))
 
     def kept(self, name: str) -> Cell | None:
-        """What a setting gave before; None when nothing is there, or keys or types are damaged."""
+        """What a setting gave before; None when nothing is there, or not as it was written."""
         try:
             stored = json.loads((self.path / KEPT / name).read_text(encoding="utf-8"))
             values: Cell = stored["values"]
-            whole = isinstance(values, dict) and stored["shape"] == _mark_of(values)
+            whole = isinstance(values, dict) and stored["sha256"] == _digest(values)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return values if whole else None
-
-
-def _replace(target: Path, content: bytes) -> None:
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(part, 0o644)
-        os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
 
 
 def cell_file(name: str, setting: Cell, inputs: str) -> str:
@@ -117,23 +106,8 @@ def _content(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def shape_of(value: Any) -> Any:
-    """Keys and types of plain data, without the values.
-
-    Examples
-    --------
-    >>> shape_of({"mse": 0.5, "w": [1, 2]})
-    {'mse': 'float', 'w': ['int', 'int']}
-    """
-    if isinstance(value, dict):
-        return {str(key): shape_of(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shape_of(item) for item in value]
-    return type(value).__name__
-
-
-def _mark_of(values: Cell) -> str:
-    return hashlib.sha256(json.dumps(shape_of(values), sort_keys=True).encode()).hexdigest()[:16]
+def _digest(values: Cell) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def plain(value: Any) -> Any:

@@ -7,10 +7,10 @@ import hashlib
 import html
 import math
 import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 
+from nefele._files import write_whole
 from nefele.report.encode import safe_json
 from nefele.report.payload import is_ours, payload, starting_place
 from nefele.report.sample import MOST_EDGES
@@ -85,16 +85,8 @@ def write_report(view: View, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise ValueError(f"The folder of a report must exist; got {str(target)!r}. Create it.")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".report-", suffix=".html")
-    try:
-        # surrogates can stand in ids that came from broken files
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    data = text.encode(errors="replace")  # surrogates can stand in ids that came from broken files
+    write_whole(target, lambda part: part.write_bytes(data))
 
 
 def _asset(name: str) -> str:

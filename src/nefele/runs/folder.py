@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from nefele._files import only_writer, write_whole
+from nefele._records import read_record, write_record
 from nefele.runs.config import RunConfig, read_config
+from nefele.runs.replacing import READY, complete, replace_files
 from nefele.runs.wording import PICTURES
 
 FORMAT = "nefele run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_STAGE, _PATH = "nefele stage", "nefele path"
+_PATIENCE = 30.0  # seconds to wait for a process that puts files in their places
 DONE = ("done", "not converged")
 NEXT = ".next"  # inside a run folder: the run that will replace it
+BEGIN = ".begin"  # the first files of a run, before they are in their places
 FILES = (
     "config.toml",
     "run.json",
@@ -40,6 +45,12 @@ FILES = (
 class RunFolder:
     """A run on disk: its configuration, its finished stages, its results.
 
+    Parameters
+    ----------
+    path : Path
+    key : str
+        What the run depends on, as a hash: stages of another one do not count.
+
     Examples
     --------
     >>> folder = RunFolder(Path("runs/first"))
@@ -47,8 +58,8 @@ class RunFolder:
     'fold-0.npz'
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, key: str = "") -> None:
+        self.path, self.key = path, key
 
     def file(self, name: str) -> Path:
         """Place of a file of the run."""
@@ -59,20 +70,10 @@ class RunFolder:
         return self.path / "stages" / f"{name}.npz"
 
     def write(self, name: str, fill: Callable[[Path], object]) -> None:
-        """Let `fill` write a file beside the real one, then put it in its place."""
+        """Let `fill` write a file of the run, which is there as a whole or not at all."""
         target = self.path / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name}.", suffix=".part"
-        )
-        os.close(handle)
-        try:
-            fill(Path(part))
-            os.chmod(part, 0o666 & ~_umask())
-            os.replace(part, target)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+        write_whole(target, fill)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file as a whole."""
@@ -91,6 +92,7 @@ class RunFolder:
         where = str(self.path)
         if not self.path.is_dir():
             raise ValueError(f"No run folder {where!r}. Make one by nefele fit --out {where}.")
+        self._settled()
         try:
             facts = json.loads(self.file("run.json").read_text(encoding="utf-8"))
             kind, number = facts["format"], facts["format_version"]
@@ -132,39 +134,69 @@ class RunFolder:
             )
         return facts
 
-    def settle(self) -> RunFolder:
-        """Put a finished run that was made in `NEXT` in the place of the earlier one.
+    def _settled(self) -> None:
+        """Finish a replacement that a crash left, or wait for the process that is at it."""
+        end = time.monotonic() + _PATIENCE
+        while (self.path / READY).is_dir():
+            try:
+                with only_writer(self.path):
+                    complete(self.path)
+            except ValueError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
-        run.json goes first and comes last: whatever happens between, nothing looks finished that
-        is not.
-        """
+    def check_steady(self, facts: dict[str, Any]) -> None:
+        """A ValueError when the run has been replaced since these facts of it were read."""
+        if self.read_facts() != facts:
+            raise ValueError(
+                f"The run in {str(self.path)!r} was replaced while it was being read. Try again."
+            )
+
+    def settle(self) -> RunFolder:
+        """Put a finished run that was made in `NEXT` in the place of the earlier one."""
         if self.path.name != NEXT:
             return self
-        home = RunFolder(self.path.parent)
+        home = RunFolder(self.path.parent, self.key)
         home.clear_stages()
-        for name in ("run.json", *FILES):
-            home.file(name).unlink(missing_ok=True)
-        for name in (*(name for name in FILES if name != "run.json"), "run.json"):
-            if self.file(name).is_file():
-                home.file(name).parent.mkdir(exist_ok=True)
-                os.replace(self.file(name), home.file(name))
-        shutil.rmtree(self.path, ignore_errors=True)
+        self.move_to(home)
         return home
+
+    def move_to(self, home: RunFolder) -> None:
+        """Put the files of this run in the place of those of another one, by one rename."""
+        names = [name for name in FILES if self.file(name).is_file()]
+        replace_files(home.path, self.path, names, FILES)
 
     def save_stage(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep a finished stage."""
-        self.write(f"stages/{name}.npz", lambda part: _save_arrays(part, arrays))
+        self.stage_file(name).parent.mkdir(parents=True, exist_ok=True)
+        write_record(self.stage_file(name), _STAGE, FORMAT_VERSION, {"run": self.key}, arrays)
 
     def load_stage(self, name: str) -> dict[str, NDArray[Any]] | None:
-        """A stage that was finished before, None if there is none that can be read."""
+        """A stage of this run that was finished before; None if there is none, or no whole one."""
         try:
-            return load_arrays(self.stage_file(name))
-        except ValueError:
+            facts, arrays = read_record(self.stage_file(name), _STAGE, FORMAT_VERSION)
+        except (ValueError, OSError):
             return None
+        return arrays if facts.get("run") == self.key else None
 
     def clear_stages(self) -> None:
         """Forget the stages."""
         shutil.rmtree(self.path / "stages", ignore_errors=True)
+
+    def save_path(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Write path.npz."""
+        write_record(self.file("path.npz"), _PATH, FORMAT_VERSION, {"run": self.key}, arrays)
+
+    def load_path(self) -> dict[str, NDArray[Any]]:
+        """The arrays of path.npz; a ValueError when it cannot be read."""
+        path = self.file("path.npz")
+        try:
+            return read_record(path, _PATH, FORMAT_VERSION)[1]
+        except (ValueError, OSError):
+            raise ValueError(
+                f"{str(path)!r} is missing or damaged. Repeat the run with --force."
+            ) from None
 
 
 def _advice(folder: RunFolder) -> str:
@@ -174,30 +206,6 @@ def _advice(folder: RunFolder) -> str:
     except (ValueError, KeyError):
         return "Make it again with --force."
     return f"Make it again by: {shlex.join(words + ['--force'] * ('--force' not in words))}"
-
-
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz file; a ValueError when it cannot be read."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except Exception as error:  # NumPy and zipfile raise many kinds for damaged files
-        raise ValueError(
-            f"{str(path)!r} is missing or damaged ({error}). Repeat the run with --force."
-        ) from None
-
-
-def _save_arrays(part: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    with part.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    now = os.umask(0)
-    os.umask(now)
-    return now
 
 
 def check_writable(path: Path) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from nefele._files import clear_parts, only_writer
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import (
+    BEGIN,
     DONE,
     FILES,
     FORMAT,
@@ -22,30 +27,57 @@ from nefele.runs.folder import (
     versions,
 )
 from nefele.runs.inputs import file_hash
+from nefele.runs.replacing import complete
 
 
-def open_folder(
+@contextmanager
+def opened(
     config: RunConfig,
     command: str,
     *,
     force: bool = False,
     resume: bool = False,
     ours: Sequence[str] = (),
-) -> RunFolder:
-    """The folder `config.out`, made or taken up; refused when it holds something else.
+) -> Iterator[RunFolder]:
+    """The folder `config.out`, made or taken up, with this process as its only writer.
 
-    With `force` another run is replaced: a finished one stays as it is until the new one is done,
-    which is made in a folder inside it. Files that are none of nefele's stay. `ours` names files
-    that may be in a new folder.
+    It is refused when it holds something else, or when another process writes into it. With
+    `force` another run is replaced: a finished one stays as it is until the new one is done, which
+    is made in a folder inside it. Files that are none of nefele's stay. `ours` names files that
+    may be in a new folder.
     """
     assert config.out is not None
-    folder = RunFolder(Path(config.out))
-    check_writable(folder.path)
+    path = Path(config.out)
+    check_writable(path)
+    made = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        with only_writer(path):
+            for place in (path, path / NEXT):
+                complete(place)
+                for part in (place, place / "stages", place / "pictures"):
+                    clear_parts(part)
+            yield _chosen(RunFolder(path), config, command, force, resume, ours)
+    finally:
+        if made:
+            with suppress(OSError):  # what was refused leaves nothing behind
+                path.rmdir()
+
+
+def _chosen(
+    folder: RunFolder,
+    config: RunConfig,
+    command: str,
+    force: bool,
+    resume: bool,
+    ours: Sequence[str],
+) -> RunFolder:
+    """Where the run works: in the folder, or inside it."""
     facts = _earlier(folder)
     if facts is None:
         if resume:
             raise ValueError(f"Nothing to resume: there is no run in {config.out!r}.")
-        found = folder.path.iterdir() if folder.path.exists() else ()
+        found = folder.path.iterdir()
         others = [p.name for p in found if not p.name.startswith(".") and p.name not in ours]
         if others and not force:
             raise ValueError(
@@ -60,7 +92,9 @@ def open_folder(
             f"{config.out!r} holds another run: {why}. Name another folder by --out, or use "
             "--force to replace it."
         )
-    return _replace(folder, config, command) if why or force else folder
+    if why or force:
+        return _replace(folder, config, command)
+    return RunFolder(folder.path, _key(config, facts["files"]))
 
 
 def _replace(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
@@ -70,9 +104,10 @@ def _replace(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
     finished = shown and (facts is None or facts["status"] in DONE)
     place = RunFolder(folder.path / NEXT) if finished else folder
     stopped = _earlier(place)
-    if stopped is None or stopped["status"] in DONE or _differs(place, config, stopped):
+    if stopped is None or _differs(place, config, stopped):
         return _begin(place, config, command)
-    return place
+    place = RunFolder(place.path, _key(config, stopped["files"]))
+    return place.settle() if stopped["status"] in DONE else place
 
 
 def _earlier(folder: RunFolder) -> dict[str, Any] | None:
@@ -106,20 +141,18 @@ def _shown(value: Any) -> str:
 
 
 def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
-    """A fresh run: old results go, the configuration is written."""
+    """A fresh run: the configuration is there and old results are gone, both or neither."""
     files = {"data": config.data, "graph": config.edge_file}
     hashed = {
         name: {"path": path, "sha256": file_hash(path)}
         for name, path in files.items()
         if path is not None
     }
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.clear_stages()
-    shutil.rmtree(folder.path / NEXT, ignore_errors=True)
-    for name in FILES:
-        folder.file(name).unlink(missing_ok=True)
-    folder.write_text("config.toml", replace(config, out=None).to_toml())
-    folder.write_facts(
+    for leftover in (BEGIN, NEXT, "stages"):
+        shutil.rmtree(folder.path / leftover, ignore_errors=True)
+    staged = RunFolder(folder.path / BEGIN)
+    staged.write_text("config.toml", replace(config, out=None).to_toml())
+    staged.write_facts(
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -131,4 +164,12 @@ def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
             "files": hashed,
         }
     )
-    return folder
+    staged.move_to(folder)
+    return RunFolder(folder.path, _key(config, hashed))
+
+
+def _key(config: RunConfig, files: dict[str, Any]) -> str:
+    """A hash of all that the numbers of a run depend on."""
+    hashes = {name: known["sha256"] for name, known in files.items()}
+    told = [replace(config, out=None).to_toml(), hashes, version("nefele"), FORMAT_VERSION]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._ids import IdIndex, distinct
-from nefele.estimators import GTVClassifier, GTVClassifierCV, GTVRegressor, GTVRegressorCV
+from nefele.estimators import GTVClassifier, GTVClassifierCV, GTVRegressor, GTVRegressorCV, load
 from nefele.estimators._cv_base import cluster_table
 from nefele.estimators._design import Design, Rows
 from nefele.estimators._folds import follow, run_fold, take
 from nefele.estimators.clearest import clearest
 from nefele.losses import Logistic, Squared
-from nefele.result import Result
+from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
@@ -29,6 +29,7 @@ from nefele.runs.proofs import Fit, drawn, examine
 from nefele.runs.split import folds_inside, hold_out
 
 _FARTHER = 1.5  # factor of the largest alpha
+_AGAIN = 1e-9  # rounding of a gap that is computed again
 _ROUNDING = 1e-12  # residual, relative to the largest target, that is none
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
@@ -109,9 +110,11 @@ class Pipeline:
         self.folder, self.tick = folder, tick
         seconds: dict[str, float] = {}
 
-        def stage(name: str, phase: str, work: Callable[[], Arrays]) -> Arrays:
+        def stage(
+            name: str, phase: str, work: Callable[[], Arrays], holds: Any = lambda found: True
+        ) -> Arrays:
             found = self.folder.load_stage(name)
-            if found is None:
+            if found is None or not holds(found):
                 start = time.perf_counter()
                 found = work()
                 found["seconds"] = np.array(time.perf_counter() - start)
@@ -131,7 +134,8 @@ class Pipeline:
             folds.append(stage(f"fold-{number}", "cross-validation", work))
         held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
         chosen = self._choose(alphas, folds)
-        path = stage("path", "path and fit", lambda: self._path(alphas, chosen))
+        fit = partial(self._path, alphas, chosen)
+        path = stage("path", "path and fit", fit, partial(self._proven, float(alphas[chosen])))
         return Stages(grid, folds, held, path, seconds)
 
     def _grid(self) -> Arrays:
@@ -205,7 +209,7 @@ class Pipeline:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model._solve(self.rows, final)  # not from the path's point: the history is shown
-        self.folder.write("model.nefele", model.save)
+        model.save(self.folder.file("model.nefele"))
         coef = np.stack([_parameters(model, design, point.w) for point in points])
         coef[chosen] = _stack(model.coef_, model.intercept_)
         clusters = cluster_table(model, design, points)
@@ -231,6 +235,20 @@ class Pipeline:
             "warnings": np.array(sorted({str(c.message) for c in caught}), dtype=str),
             "classes": np.array(getattr(model, "classes_", []), dtype=str),
         }
+
+    def _proven(self, alpha: float, found: Arrays) -> bool:
+        """Whether the saved model has the gap that the stage claims, computed again."""
+        try:
+            model = load(self.folder.file("model.nefele"))
+        except ValueError:
+            return False
+        design = self._design(self.rows).with_alpha(alpha)
+        problem = design.problem
+        if model.graph_ != problem.graph or model._flow.shape[1] != problem.d:
+            return False
+        proof = problem.certificate(design.from_units(*model._stacked()), model._flow)
+        gap = relative_gap(problem, proof.objective, proof.gap_abs)
+        return bool(gap <= float(found["gap"]) + _AGAIN)
 
     def _proofs(self, final: Design) -> Arrays:
         """What theory says about the final model, as rows of two texts; its pictures are saved."""

@@ -56,6 +56,7 @@ def predict_table(
     keep, notes = _complete(table, gone, drop_missing)
     table, X = (table, X) if keep.all() else (table.take(keep), X[keep])
     model = load(folder.file("model.nefele"))
+    folder.check_steady(facts)
     ids = table.ids(config.node)
     notes += _unknown(model, ids, table.name, unseen)
     frame = feature_frame(X, features, ids, config.node)

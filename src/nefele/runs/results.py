@@ -13,7 +13,7 @@ from nefele._checks import Array
 from nefele._ids import IdIndex, describe
 from nefele.result import Status
 from nefele.runs.config import RunConfig
-from nefele.runs.folder import RunFolder, _save_arrays, now
+from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.wording import METRICS, Comparison, edge_notes, missed_notes
@@ -26,7 +26,7 @@ def write_results(
 ) -> dict[str, Any]:
     """Write the tables and the path, and return the facts of the run, without its status."""
     found = gather(config, inputs, stages)
-    folder.write("path.npz", lambda part: _save_arrays(part, found))
+    folder.save_path(found)
     write_tables(folder, found)
     return facts(config, inputs, stages, found)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nefele.runs.config import RunConfig
-from nefele.runs.folder import DONE, RunFolder, check_writable, load_arrays
+from nefele.runs.folder import DONE, RunFolder, check_writable
 from nefele.runs.inputs import read_inputs
-from nefele.runs.opening import open_folder
+from nefele.runs.opening import opened
 
 if TYPE_CHECKING:
     from nefele.report.view import View
@@ -65,12 +65,12 @@ def execute(
         from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
 
         pipeline = Pipeline(config, inputs)
-        folder = open_folder(config, command, force=force, resume=resume, ours=ours)
-        facts = folder.read_facts()
-        if facts["status"] in DONE:
-            restore(folder, facts)
-            return folder, facts
-        return _work(folder, pipeline, facts, reading, progress, notes)
+        with opened(config, command, force=force, resume=resume, ours=ours) as folder:
+            facts = folder.read_facts()
+            if facts["status"] in DONE:
+                restore(folder, facts)
+                return folder, facts
+            return _work(folder, pipeline, facts, reading, progress, notes)
 
 
 @contextmanager
@@ -121,7 +121,8 @@ def restore(folder: RunFolder, facts: dict[str, Any]) -> None:
     from nefele.runs.results import write_tables
 
     folder.check_files("config.toml", "model.nefele", "path.npz")
-    write_tables(folder, load_arrays(folder.file("path.npz")), lost_only=True)
+    folder.clear_stages()
+    write_tables(folder, folder.load_path(), lost_only=True)
     if not folder.file("report.html").is_file():
         write_report_of(folder, facts)
 
@@ -132,5 +133,5 @@ def write_report_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> V
     from nefele.runs.view import view_of
 
     view = view_of(folder, facts)
-    folder.write("report.html", lambda part: write_report(view, part))
+    write_report(view, folder.file("report.html"))
     return view

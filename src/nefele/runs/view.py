@@ -10,7 +10,7 @@ import numpy as np
 from nefele.report.pictures import Picture, pictures_in
 from nefele.report.view import Step, View
 from nefele.runs.config import RunConfig
-from nefele.runs.folder import RunFolder, load_arrays
+from nefele.runs.folder import RunFolder
 from nefele.runs.results import compared
 from nefele.runs.wording import PICTURES, describe_graph, gap_text
 
@@ -24,7 +24,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
     """The view of a finished run."""
     facts = folder.finished_facts() if facts is None else facts
     config = folder.read_config()
-    found = load_arrays(folder.file("path.npz"))
+    found = folder.load_path()
     summary = facts["summary"]
     comparison = compared(found)
     steps = [Step(int(row[0]), *map(float, row[1:])) for row in found["history"]]
