@@ -72,18 +72,19 @@ def read_record(path: Path, kind: str, version: int) -> tuple[dict[str, Any], Ar
     >>> facts["of"], arrays["x"].tolist()
     ('numbers', [0.0, 1.0])
     """
-    try:
-        with path.open("rb") as opened, zipfile.ZipFile(opened) as file:
-            content = _read_all(file, path.stat().st_size)
-        facts = json.loads(bytes(content[_FACTS]).decode())
-        if facts["format"] != kind:
-            raise DamagedError("another kind of record")
-        found = facts["version"]
-        whole = bytes(content.pop(_HASH)) == _digest(content)
-    except (OSError, MemoryError):
-        raise
-    except Exception:  # whatever a damaged or foreign file provokes
-        raise DamagedError("damaged, or another kind of file") from None
+    with path.open("rb") as opened:
+        try:
+            with zipfile.ZipFile(opened) as file:
+                content = _read_all(file, path.stat().st_size)
+            facts = json.loads(bytes(content[_FACTS]).decode())
+            if facts["format"] != kind:
+                raise DamagedError("another kind of record")
+            found = facts["version"]
+            whole = bytes(content.pop(_HASH)) == _digest(content)
+        except MemoryError:
+            raise
+        except Exception:  # whatever a damaged or foreign file provokes, OSError as well
+            raise DamagedError("damaged, or another kind of file") from None
     if found != version:
         raise VersionError(found)
     if not whole:

@@ -1,6 +1,8 @@
 """Saved models come back, hold no pickles, and what is unknown or damaged is refused."""
 
+import json
 import os
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -187,3 +189,99 @@ def test_own_classes_are_refused_with_advice(tmp_path):
         model.set_params(penalty="l2", graph=OwnBuilder()).save(tmp_path / "model")
     with pytest.raises(NotFittedError):
         GTVRegressor().save(tmp_path / "model")
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A file with every part that a model can have."""
+    path = tmp_path / "full"
+    y = np.array(["low", "mid", "high"])[np.digitize(Y, np.quantile(Y, [0.3, 0.6]))]
+    model = GTVClassifier(ROADS, node="town", loss=Logistic(l2=0.01), unseen="pooled", tol=1e-3)
+    model.fit(X, y).save(path, rows=True)
+    return path
+
+
+def spoil(name, value):
+    """Put something else in the place of an array of a fitted part."""
+
+    def change(facts, arrays):
+        part = facts["fitted"][name]
+        if name == "_rows":
+            part = part["rows"]["X"]
+        arrays[part["array"]] = value(arrays[part["array"]])
+
+    return change
+
+
+PARTS = {
+    "nan in coef_": spoil("coef_", lambda a: np.where(a > 0, np.nan, a)),
+    "inf in intercept_": spoil("intercept_", lambda a: a + np.inf),
+    "nan in pooled_coef_": spoil("pooled_coef_", lambda a: a * np.nan),
+    "coef_ of integers": spoil("coef_", lambda a: a.astype(int)),
+    "coef_ of too few nodes": spoil("coef_", lambda a: a[1:]),
+    "coef_ as text": spoil("coef_", lambda a: a.astype(str)),
+    "other nodes_": spoil("nodes_", lambda a: a[::-1].copy()),
+    "clusters_ out of range": spoil("clusters_", lambda a: a + 10**6),
+    "negative clusters_": spoil("clusters_", lambda a: a - 5),
+    "a flow of another graph": spoil("_flow", lambda a: a[1:]),
+    "nan in the flow": spoil("_flow", lambda a: a * np.nan),
+    "nan in the rows": spoil("_rows", lambda a: a * np.nan),
+    "rows of other features": spoil("_rows", lambda a: a[:, 1:].copy()),
+    "a class twice": spoil("classes_", lambda a: a[[0, 0, 1]]),
+    "one class": spoil("classes_", lambda a: a[:1]),
+    "features by the million": lambda f, _: f["fitted"].update(n_features_in_=10**12),
+    "half a feature": lambda f, _: f["fitted"].update(n_features_in_=1.5),
+    "no gap": lambda f, _: f["fitted"].update(dual_gap_=float("nan")),
+    "a negative gap": lambda f, _: f["fitted"].update(dual_gap_=-1.0),
+    "an unknown status": lambda f, _: f["fitted"].update(status_="splendid"),
+    "history of nothing": lambda f, _: f["fitted"].update(history_={"list": [1]}),
+    "records of text": lambda f, _: f["fitted"].update(
+        history_={"list": [{"record": ["a", 1.0, 1.0, 1.0, 1.0, 1.0]}]}
+    ),
+    "no graph_": lambda f, _: f["fitted"].pop("graph_"),
+    "no coef_": lambda f, _: f["fitted"].pop("coef_"),
+    "a graph_ that is none": lambda f, _: f["fitted"].update(graph_=3),
+    "fitted things in a list": lambda f, _: f.update(fitted=[1]),
+    "parameters in a list": lambda f, _: f.update(params=[1]),
+    "lists in lists in lists": lambda f, _: f["fitted"].update(
+        history_=json.loads('{"list": [' * 300 + "1" + "]}" * 300)
+    ),
+    "an array by no name": lambda f, _: f["fitted"]["coef_"].update(array=["a"]),
+    "names that are none": lambda f, _: f["fitted"].update(feature_names_in_={"objects": [1, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_that_do_not_fit_are_refused(full, name):
+    assert nefele.load(full).predict(X).shape == (90,)
+    rewrite(full, PARTS[name])
+    with pytest.raises(ValueError, match="it is damaged or another kind of file"):
+        nefele.load(full)
+
+
+def test_a_claimed_gap_is_computed_again_from_the_rows(full):
+    honest = nefele.load(full).dual_gap_
+
+    def boast(facts, arrays):
+        facts["fitted"]["dual_gap_"] = 0.0
+        part = facts["fitted"]["coef_"]["array"]
+        arrays[part] = arrays[part] + 1.0
+
+    rewrite(full, boast)
+    assert nefele.load(full).dual_gap_ > 0.01 > honest
+
+
+def test_a_small_file_does_not_become_large_in_memory(tmp_path, saved):
+    with np.load(saved) as file:
+        arrays = dict(file)
+    arrays["a0"] = np.zeros(10**8)
+    bomb = tmp_path / "bomb"
+    with bomb.open("wb") as out:
+        np.savez_compressed(out, **arrays)
+    assert bomb.stat().st_size < 10**6
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="it is damaged or another kind of file"):
+        nefele.load(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**7
