@@ -182,9 +182,10 @@ class _Forest:
         """The flow over the forest with D^T u = demand: what each subtree sends to its parent."""
         n = self.graph.n_nodes
         inner = np.flatnonzero(self.inner)
-        lower = sparse.eye_array(n, format="csr") - sparse.csr_array(
-            (np.ones(len(inner)), (self.up[inner], inner)), shape=(n, n)
-        )
+        # Before SciPy 1.17.1 triangular systems must have 32-bit indices.
+        place = (self.up[inner].astype(np.intc), inner.astype(np.intc))
+        above = sparse.csr_array((np.ones(len(inner)), place), shape=(n, n))
+        lower = sparse.eye_array(n, format="csr") - above
         total = spsolve_triangular(lower.tocsr(), demand[self.order], lower=True)
         u = np.zeros((self.graph.n_edges, demand.shape[1]))
         u[self.edge] = self.sign[:, None] * total[inner]
