@@ -38,7 +38,9 @@ def force_layout(n: int, edges: Ints, weights: Array | None = None) -> Array:
     True
     """
     pull = np.ones(len(edges)) if weights is None else np.sqrt(weights / weights.max(initial=0.0))
-    graph = coo_array((pull, (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
+    # Before SciPy 1.15 distances must have 32-bit indices.
+    head, tail = edges.astype(np.intc).T
+    graph = coo_array((pull, (head, tail)), shape=(n, n)).tocsr()
     graph = (graph + graph.T).tocsr()
     label = connected_components(graph, directed=False)[1]
     size = np.bincount(label, minlength=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nefele import Graph, critical
+from nefele import Graph, _layout, critical
 
 
 def test_triangular_systems_have_the_index_type_that_scipy_before_1_17_1_needs(monkeypatch):
@@ -18,3 +18,16 @@ def test_triangular_systems_have_the_index_type_that_scipy_before_1_17_1_needs(m
     flow = forest.flow(demand)
     assert seen == [np.intc, np.intc]
     np.testing.assert_allclose(forest.graph.div(flow), demand)
+
+
+def test_distances_have_the_index_type_that_scipy_before_1_15_needs(monkeypatch):
+    seen, real = [], _layout.dijkstra
+
+    def watched(matrix, *args, **options):
+        seen.extend([matrix.indices.dtype, matrix.indptr.dtype])
+        return real(matrix, *args, **options)
+
+    monkeypatch.setattr(_layout, "dijkstra", watched)
+    xy = _layout.force_layout(5, np.array([[0, 1], [1, 2], [3, 4]]))
+    assert set(seen) == {np.dtype(np.intc)}
+    assert np.isfinite(xy).all()
