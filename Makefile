@@ -2,21 +2,42 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The package with what it needs, enough for the demo; and the tools of developers on top of it.
+BARE := $(VENV)/.bare
 STAMP := $(VENV)/.installed
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench bench-quick bench-peers clean
+.PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers clean
 
-demo: $(STAMP)
+demo: $(BARE)
 	$(BIN)/nefele demo
 
 # One thread of linear algebra per test process: threads that wait for each other cost more.
-test test-slow: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-lowest: export OPENBLAS_NUM_THREADS = 1
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2
+
+# The lowest versions that pyproject.toml allows, without any extra: a broad and quick part of the
+# tests. Each interpreter has an environment of its own: make test-lowest PYTHON=python3.12
+LOWEST := .venv-lowest-$(notdir $(PYTHON))
+SMOKE := tests/smoke tests/contracts/test_solvers.py tests/graph_learning/test_contract.py \
+  tests/robustness/test_resuming.py tests/e2e/test_commands.py tests/e2e/test_run_folders.py \
+  $(patsubst %,tests/unit/test_%.py,checkpoint faults forest fused named_solvers old_versions path \
+  quotient report result runs runtime_mock solve states)
+
+# Old packages may warn of what newer ones beside them have deprecated.
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -W default::DeprecationWarning $(SMOKE)
+
+$(LOWEST)/.installed: pyproject.toml tools/lowest.py
+	$(PYTHON) -m venv --clear $(@D)
+	$(PYTHON) tools/lowest.py > $(@D)/lowest.txt
+	$(@D)/bin/python $(INSTALL) -r $(@D)/lowest.txt -e . pytest hypothesis
+	@touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -40,20 +61,24 @@ $(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
 
 $(PEERS)/%/.installed:
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(REQUIREMENTS)
+	$(@D)/bin/python $(INSTALL) $(REQUIREMENTS)
 	@touch $@
 
 # The environment is stale when pyproject.toml changed or when its interpreter is gone.
 ifneq ($(shell $(BIN)/python -c "import sys; print(sys.version_info >= (3, 11))" 2>/dev/null),True)
-.PHONY: $(STAMP)
+.PHONY: $(BARE)
 endif
 
-$(STAMP): pyproject.toml
+$(BARE): pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 	  { echo "nefele needs Python >= 3.11; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $(STAMP)
+	$(BIN)/python $(INSTALL) -e .
+	@touch $@
+
+$(STAMP): $(BARE)
+	$(BIN)/python $(INSTALL) -e ".[dev]"
+	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest-* $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

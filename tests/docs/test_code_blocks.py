@@ -1,54 +1,28 @@
 """Every Python block of the README and of docs/ runs, and every link and image is there."""
 
-import contextlib
-import io
 import re
-from pathlib import Path
 
 import matplotlib
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.pages import FENCE, ROOT, blocks, run_blocks
+
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page):
-    """(language, text, line number) of each fenced block."""
-    text = page.read_text(encoding="utf-8")
-    assert text.count("```") % 2 == 0
-    return [(m[1], m[2], text[: m.start(2)].count("\n")) for m in FENCE.finditer(text)]
 
 
 def prose(page):
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
-def words(text):
-    return [line.split() for line in text.strip().splitlines()]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python_blocks_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
-    """Blocks share a namespace; a text block right after a Python block is its output."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
-    namespace, printed = {"__name__": "__main__"}, None
-    for language, text, line in blocks(page):
-        if language == "python":
-            code = compile("\n" * line + text, str(page), "exec")
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                exec(code, namespace)
-            printed = out.getvalue()
-        elif language == "text":
-            assert printed is not None, f"{page.name}:{line}: output without code"
-            assert words(printed) == words(text), f"{page.name}:{line}"
-            printed = None
+    run_blocks(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
