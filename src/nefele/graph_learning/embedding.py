@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_limits
 
 from nefele._checks import Array, check_count, check_name, check_number
+from nefele._threads import one_thread
 from nefele.estimators.builders import TrainingRows
 from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, within_units
 from nefele.graph_learning.pairwise import PairwiseGraph
@@ -113,7 +113,7 @@ class EmbeddingKNN(PairwiseGraph):
             random_state=self.random_state,
             method="exact" if n <= 200 or size > 3 else "barnes_hut",
         )
-        with threadpool_limits(1):  # threads only wait for each other at this size
+        with one_thread():  # threads only wait for each other at this size
             return np.asarray(model.fit_transform(points), dtype=np.float64)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
-from threadpoolctl import threadpool_limits
 
 from nefele._checks import Array
+from nefele._threads import one_thread
 from nefele.graph import Graph, Index
 
 __all__ = ["communities", "modularity", "spectral_points"]
@@ -91,7 +91,7 @@ def _k_means(points: Array, k: int, random_state: int) -> Index:
     unit = points[:, :k] / np.where(size > 1e-12, size, 1.0)
     distinct = len(np.unique(unit.round(9), axis=0))
     model = KMeans(min(k, distinct), n_init=5, random_state=random_state)
-    with threadpool_limits(1):  # for so few points threads only wait for each other: 50 x slower
+    with one_thread():  # for so few points threads only wait for each other: 50 x slower
         return model.fit_predict(unit).astype(np.int64)
 
 
