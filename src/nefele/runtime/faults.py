@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,7 @@ class Post:
         self.slow = self.faults.slow(ids)
         self.moving = self._online = np.ones(len(self.slow), dtype=bool)
         self.k = 0
-        self._waiting: list[tuple[int, int, Message]] = []
+        self._waiting: list[_Waiting] = []
 
     def begin(self, k: int) -> None:
         """Start round k: draw who moves and what becomes of the messages."""
@@ -158,27 +158,42 @@ class Post:
         fate = "lost" if self._lost[link] else "late" if late else "delivered"
         self.ledger.record(message, fate)
         if fate != "lost":
-            self._waiting.append((self.k + hop + late, link, message))
+            self._waiting.append(_Waiting(self.k + hop + late, link, message, late > 0))
 
     def deliver(self) -> list[tuple[int, Message]]:
         """What has arrived by now, by link, older messages first."""
         return self.deliver_from(0, len(self.receivers))
 
     def deliver_from(self, first: int, last: int) -> list[tuple[int, Message]]:
-        """What has arrived by now over the links first, ..., last - 1."""
-        due: list[tuple[int, int, Message]] = []
-        wait: list[tuple[int, int, Message]] = []
+        """What has arrived by now over the links first, ..., last - 1.
+
+        A message whose numbers are not all finite is refused: for the node that should hear it, it
+        is as good as lost.
+        """
+        due: list[_Waiting] = []
+        wait: list[_Waiting] = []
         for item in self._waiting:
-            (due if item[0] <= self.k and first <= item[1] < last else wait).append(item)
+            (due if item.round <= self.k and first <= item.link < last else wait).append(item)
         self._waiting = wait
         out = []
-        for _, link, message in sorted(due, key=lambda item: (item[1], item[2].round)):
-            receiver = self.receivers[link]
+        for item in sorted(due, key=lambda item: (item.link, item.message.round)):
+            receiver = self.receivers[item.link]
             if receiver >= 0 and not self._online[receiver]:
-                self.ledger.lost += 1
+                self.ledger.miss(item.late)
+            elif not np.isfinite(item.message.payload).all():
+                self.ledger.miss(item.late, refused=True)
             else:
-                out.append((link, message))
+                out.append((item.link, item.message))
         return out
+
+
+class _Waiting(NamedTuple):
+    """A message on its way, and the round in which it arrives."""
+
+    round: int
+    link: int
+    message: Message
+    late: bool
 
 
 def _is_list(value: Any) -> bool:

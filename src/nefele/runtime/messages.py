@@ -97,9 +97,10 @@ class Ledger:
     by_content : dict of str to Traffic
     by_edge : dict of pairs of node ids to Traffic
         Both directions together; the pair is the one that was seen first.
-    lost, late, inactive : int
-        Messages that never arrived; messages that arrived in a later round than they should; and
-        rounds that nodes sat out, summed over the nodes.
+    lost, late, inactive, refused : int
+        Messages that never arrived; messages that arrived in a later round than they should, or
+        are still on their way; rounds that nodes sat out, summed over the nodes; and messages that
+        arrived with numbers that are not finite. Each message counts at most once.
 
     Examples
     --------
@@ -117,6 +118,7 @@ class Ledger:
     lost: int = 0
     late: int = 0
     inactive: int = 0
+    refused: int = 0
 
     @property
     def messages(self) -> int:
@@ -135,8 +137,9 @@ class Ledger:
 
     @property
     def missing(self) -> dict[str, int]:
-        """What was missing: lost and late messages, rounds that nodes sat out."""
-        return {"lost": self.lost, "late": self.late, "inactive": self.inactive}
+        """Lost and late messages, rounds that nodes sat out; messages refused if there are any."""
+        found = {"lost": self.lost, "late": self.late, "inactive": self.inactive}
+        return {**found, "refused": self.refused} if self.refused else found
 
     def record(self, message: Message, fate: str = "delivered") -> None:
         """Enter a message that is sent now; its fate is "delivered", "late" or "lost"."""
@@ -147,6 +150,21 @@ class Ledger:
         self.by_edge.setdefault(edge, Traffic()).add(message)
         self.lost += fate == "lost"
         self.late += fate == "late"
+
+    def miss(self, late: bool, refused: bool = False) -> None:
+        """A message that was on its way is lost, or refused where it arrived; late no more.
+
+        Examples
+        --------
+        >>> ledger = Ledger()
+        >>> ledger.record(Message("a", "b", 0, "dual", np.zeros(2)), fate="late")
+        >>> ledger.miss(late=True)
+        >>> ledger.missing
+        {'lost': 1, 'late': 0, 'inactive': 0}
+        """
+        self.late -= late
+        self.refused += refused
+        self.lost += not refused
 
     def tally(self, content: str, messages: int, floats: int) -> None:
         """Enter many messages of float64 arrays of equal size, without their edges.

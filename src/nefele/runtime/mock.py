@@ -74,7 +74,9 @@ class MessageRun:
 
     @cached_property
     def gap(self) -> float:
-        """Certified relative gap of w, proven with the flow u."""
+        """Certified relative gap of w, proven with the flow u; inf when these are not finite."""
+        if not (np.isfinite(self.w).all() and np.isfinite(self.u).all()):
+            return np.inf
         found = self.problem.certificate(self.w, self.u)
         return relative_gap(self.problem, found.objective, found.gap_abs)
 
@@ -101,12 +103,12 @@ def pass_messages(
     faults : Faults, optional
         What goes wrong. An edge is a site of its own that is always online; its links are not.
     exchange : {"wait", "latest"}
-        What a site does when something it needs has not come. "wait": it repeats what it last
-        said until the answer, which acknowledges it, and moves only then. The steps are those of
-        a run without faults, so it converges whatever is lost; it only takes longer. "latest":
-        nodes go on with the flows they know, and an edge moves in the rounds in which it hears
-        both ends. Nobody waits for a node that is gone; there is no proof, and when about half of
-        all messages are lost it may not converge.
+        What a site does when something it needs has not come, or was refused since it was not
+        finite. "wait": it repeats what it last said until the answer, which acknowledges it, and
+        moves only then. The steps are those of a run without faults, so it converges whatever is
+        lost; it only takes longer. "latest": nodes go on with the flows they know, and an edge
+        moves in the rounds in which it hears both ends. Nobody waits for a node that is gone;
+        there is no proof, and when about half of all messages are lost it may not converge.
     prox_error : float or callable, optional
         Size of the error in step k of every node, in a random direction: a constant, or a
         function of k = 1, 2, ... The method tolerates errors with a finite sum, such as 1/k^2.

@@ -43,7 +43,8 @@ class RelaxRun:
         kappa^floor(t/(2B+1)): the largest error over the nodes is at most this times the first.
     error_bound : float
         The same in absolute terms: factor * max_i ||T(w0)_i - w0_i|| / (1 - kappa), T one update
-        of all nodes without faults; it bounds max_i ||w_i - w*_i||.
+        of all nodes without faults; it bounds max_i ||w_i - w*_i||. Both are inf when an update
+        of a node was not finite, of which nothing is proven.
 
     Examples
     --------
@@ -78,8 +79,10 @@ class RelaxRun:
 
     @cached_property
     def gap(self) -> float:
-        """Certified relative gap of w."""
+        """Certified relative gap of w; inf when w is not finite."""
         problem = self.problem
+        if not np.isfinite(self.w).all():
+            return np.inf
         found = problem.certificate(self.w, problem.smooth_flow(self.w))
         return relative_gap(problem, found.objective, found.gap_abs)
 
@@ -89,7 +92,8 @@ def relax_messages(
 ) -> RelaxRun:
     """Run FedRelax for n_rounds rounds with messages between neighbours, from zero.
 
-    A node that hears nothing new from a neighbour goes on with what it last heard.
+    A node that hears nothing new from a neighbour goes on with what it last heard. So it does when
+    the news are not finite: it refuses them, and the ledger counts that.
 
     Parameters
     ----------
@@ -137,7 +141,7 @@ class _Relaxation:
         senders = self.links.senders
         # News per link: parameters and the round they were made in; all start from the same w.
         self.news, self.made = state.w[senders].copy(), np.zeros(len(senders), dtype=np.int64)
-        self.moved, self.staleness = np.zeros(n, dtype=int), 0
+        self.moved, self.staleness, self.finite = np.zeros(n, dtype=int), 0, True
         self.post = Post(self.links.receivers, faults, graph.ids)
         self.ids = graph.ids.tolist()
 
@@ -166,6 +170,7 @@ class _Relaxation:
         age = k - 1 - min(self.made[links].min(initial=k - 1), self.moved[i])
         self.staleness = max(self.staleness, int(age))
         self.w[i], self.moved[i] = new[0], k
+        self.finite &= bool(np.isfinite(new).all())
 
     def tell(self, i: int, k: int) -> None:
         for link in self.links.outgoing[i].tolist():
@@ -177,7 +182,7 @@ class _Relaxation:
         resting = n_rounds - int(self.moved.min())
         stale = max(self.staleness, resting)
         kappa = contraction(self.problem)
-        factor = float(kappa ** (n_rounds // (2 * stale + 1)))
+        factor = float(kappa ** (n_rounds // (2 * stale + 1))) if self.finite else np.inf
         bound = factor * self.first / (1 - kappa) if kappa < 1 else np.inf
         return RelaxRun(
             self.problem, self.w, self.post.ledger, n_rounds, kappa, stale, factor, float(bound)
