@@ -162,3 +162,19 @@ def test_a_declared_size_is_compared_before_anything_is_allocated(tmp_path):
             stored.writestr(name, content)
     with pytest.raises(ValueError, match="damaged"):
         solve(BASE, resume=file)
+
+
+@pytest.mark.parametrize("solver", ["newton", "primal_dual", "quadratic_cg", "admm", "spdhg"])
+def test_what_a_solver_remembers_must_have_its_shape(tmp_path, solver):
+    file = tmp_path / "a.npz"
+    problem = other(BASE, penalty="squared_l2" if solver == "quadratic_cg" else "l2")
+    with pytest.warns(ConvergenceWarning):
+        solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
+    facts, arrays = read_record(file, "nefele checkpoint", 2)
+    kind, version = facts.pop("format"), facts.pop("version")
+    own = [name for name in arrays if name.startswith("extra_")]
+    assert own
+    for name in own:
+        write_record(file, kind, version, facts, {**arrays, name: arrays[name][:1]})
+        with pytest.raises(ValueError, match="damaged"):
+            solve(problem, solver, resume=file)

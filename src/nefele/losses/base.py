@@ -101,6 +101,14 @@ class BoundLoss(ABC):
         """Drop first guesses that earlier calls left, so that equal solves give equal bits."""
         return None
 
+    def memory(self) -> dict[str, Array]:
+        """These first guesses, by name, for `recall` in a solve that is resumed."""
+        return {}
+
+    def recall(self, memory: dict[str, Array]) -> None:
+        """Go on with the first guesses of `memory`."""
+        return None
+
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Directions t of these nodes' common parameters that cost nothing, however far one goes.
 

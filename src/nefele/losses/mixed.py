@@ -61,6 +61,15 @@ class BoundMixed(BoundLoss):
         for _, part in self.parts:
             part.forget()
 
+    def memory(self) -> dict[str, Array]:
+        found = enumerate(part.memory() for _, part in self.parts)
+        return {f"{i}_{name}": array for i, own in found for name, array in own.items()}
+
+    def recall(self, memory: dict[str, Array]) -> None:
+        for i, (_, part) in enumerate(self.parts):
+            own = {name: memory[f"{i}_{name}"] for name in part.memory()}
+            part.recall(own)
+
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
         found = [part.escape_nodes(nodes[members]) for members, part in self.parts]
         return np.concatenate([f for f, _ in found]), np.concatenate([p for _, p in found])

@@ -105,6 +105,12 @@ class BoundPiecewise(BoundPointwise):
     def forget(self) -> None:
         self._warm = np.zeros(self.data.n_rows)
 
+    def memory(self) -> dict[str, Array]:
+        return {"rows": self._warm}
+
+    def recall(self, memory: dict[str, Array]) -> None:
+        self._warm = memory["rows"]
+
     def curvature(self) -> Array:
         """Slopes change by about one over the spread of the labels."""
         size = self.data.node_sum(self.data.row_weight * (self.data.X**2).mean(axis=1))
@@ -123,15 +129,19 @@ class BoundPiecewise(BoundPointwise):
         return None
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
-        return self.prox_with_dual(v, step)[0]
+        z, self._warm = self.prox_with_dual(v, step, self._warm)
+        return z
 
-    def prox_with_dual(self, v: Array, step: Array) -> tuple[Array, Array]:
-        """Prox points and the row duals that prove them, shapes (n_nodes, d) and (n_rows,)."""
+    def prox_with_dual(self, v: Array, step: Array, start: Array) -> tuple[Array, Array]:
+        """Prox points and the row duals that prove them, shapes (n_nodes, d) and (n_rows,).
+
+        `start` is a first guess of the row duals.
+        """
         from nefele._kernels.box import box_prox
 
         shrink = 1 / (1 + 2 * step * self.l2)
         data = self.data
-        z, self._warm = box_prox(
+        z, a = box_prox(
             data.X,
             data.y,
             data.ptr,
@@ -140,16 +150,20 @@ class BoundPiecewise(BoundPointwise):
             self.high,
             v * shrink[:, None],
             step * shrink,
-            self._warm,
+            start,
         )
-        return z, self._warm
+        return z, a
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return BoxDual(self, w, target)
 
 
 class BoxDual(RowDual):
-    """Row duals in a box, from one exact prox step; they give way by the room left in the box."""
+    """Row duals in a box, from one exact prox step; they give way by the room left in the box.
+
+    The step begins at the slopes at w, not where the last one ended: a bound must be the same
+    whenever it is computed from the same point.
+    """
 
     loss: BoundPiecewise
 
@@ -157,7 +171,8 @@ class BoxDual(RowDual):
         self.loss = loss
         curvature = loss.curvature()
         step = 1 / np.where(curvature > 0, curvature, 1.0)
-        self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step)
+        start = np.clip(loss.row_slope(loss.predict(w)), loss.low, loss.high)
+        self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step, start)
         self.zeta = 2 * loss.l2[:, None] * self.point
         self.nu = np.zeros_like(w)
         self._weigh()

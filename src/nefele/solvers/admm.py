@@ -108,8 +108,14 @@ class ADMM(Solver):
     def scalars(self, state: State) -> dict[str, Any]:
         return {name: state.extra[name] for name in ("rho", "k", "changes")}
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
-        state.extra.update(scalars)
+    def arrays(self, state: State) -> dict[str, Array]:
+        return {name: state.extra[name] for name in ("head", "tail")}
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
+        state.extra.update(scalars, head=arrays["head"], tail=arrays["tail"])
 
     def _balance(self, problem: Problem, state: State, head: Array, tail: Array) -> None:
         """Boyd et al. (3.13): residuals w_i - z_ie of the copies, rho (z+ - z) of the multipliers.

@@ -65,12 +65,25 @@ class Solver(ABC):
         return state.w, state.u
 
     def scalars(self, state: State) -> dict[str, Any]:
-        """What a resumed solve needs beside w and u; anything that JSON can hold."""
+        """What a resumed solve needs beside arrays; anything that JSON can hold."""
         return {}
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
-        """Take up the numbers of `scalars`; the state was made from w and u."""
-        return None
+    def arrays(self, state: State) -> dict[str, Array]:
+        """Arrays of floats that a resumed solve needs beside those of `current`, by name."""
+        return {}
+
+    def resume(
+        self,
+        problem: Problem,
+        state: State,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
+    ) -> None:
+        """Go on where `scalars` and `arrays` were taken; the state was made from w and u.
+
+        `arrays` also has "w" and "u", the arrays of `current`. Here: these are all there is.
+        """
+        state.w, state.u = arrays["w"], arrays["u"]
 
     def promising(self, problem: Problem, state: State, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones."""

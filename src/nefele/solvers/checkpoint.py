@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ _KIND, _VERSION = "nefele checkpoint", 2
 _NODES, _EDGES = ("w", "best_w", "dual_w"), ("u", "dual_u")
 _COUNTS = ("iteration", "stage", "due")
 _NUMBERS = ("seconds", "estimate", "least")
+_EXTRA = "extra_"  # first part of the names of the solver's own arrays
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,12 @@ class Saved:
     dual_w, dual_u : arrays of shape (n_nodes, d) and (n_edges, d)
         The point and the flow from which the best lower bound was computed.
     facts : dict
-        iteration, stage, due, seconds: where the loop was. estimate, least: guesses of the best
-        bound. proof: how the bound was computed, None without one. scalars: the solver's own.
+        iteration, stage, due, seconds, bounded: where the loop was. estimate, least: guesses of
+        the best bound. proof: how the bound was computed, None without one. scalars: the
+        solver's own.
     history : list of Record
+    extra : dict of arrays
+        What else the solver and the losses remember, by name.
     path : Path, optional
         Where it was read.
     """
@@ -55,6 +59,7 @@ class Saved:
     dual_u: Array
     facts: dict[str, Any]
     history: list[Record]
+    extra: dict[str, Array] = field(default_factory=dict)
     path: Path | None = None
 
 
@@ -102,6 +107,7 @@ class Checkpoint:
         """Write the file; when that fails the old one stays, and the solve goes on."""
         facts = {**self.marks, **saved.facts, "history": [list(r) for r in saved.history]}
         arrays = {name: getattr(saved, name) for name in (*_NODES, *_EDGES)}
+        arrays |= {_EXTRA + name: array for name, array in saved.extra.items()}
         try:
             write_record(self.path, _KIND, _VERSION, facts, arrays)
         except OSError as error:
@@ -123,9 +129,11 @@ def load(path: Any, problem: Problem, solver: str) -> Saved:
         raise ValueError(f"No checkpoint {str(path)!r} to resume from.")
     try:
         facts, arrays = read_record(path, _KIND, _VERSION)
+        names = [name for name in arrays if name.startswith(_EXTRA)]
+        extra = {name.removeprefix(_EXTRA): arrays.pop(name) for name in names}
         marks = facts["problem"], facts["solver"]
         history = [Record(*row) for row in facts.pop("history")]
-        sound = _sound(facts, history, arrays)
+        sound = _sound(facts, history, arrays) and all(a.dtype == float for a in extra.values())
     except VersionError as error:
         raise ValueError(
             f"The checkpoint must have format {_VERSION}; {str(path)!r} has {error.found}. "
@@ -149,7 +157,7 @@ def load(path: Any, problem: Problem, solver: str) -> Saved:
     shapes = {**dict.fromkeys(_NODES, (n, d)), **dict.fromkeys(_EDGES, (E, d))}
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise damaged(path)
-    return Saved(**arrays, facts=facts, history=history, path=path)
+    return Saved(**arrays, facts=facts, history=history, extra=extra, path=path)
 
 
 def damaged(path: Any) -> ValueError:
@@ -169,6 +177,7 @@ def _sound(facts: dict[str, Any], history: list[Record], arrays: dict[str, Any])
         and all(type(facts[name]) is int and facts[name] >= 0 for name in _COUNTS)
         and all(type(x) in (int, float) for x in numbers)
         and isinstance(facts["scalars"], dict)
+        and isinstance(facts["bounded"], bool)
         and (facts["proof"] is None or {"firm", "tol"} == set(facts["proof"]))
     )
 

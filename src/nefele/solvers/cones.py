@@ -69,6 +69,8 @@ class Cones:
         Longest step inside the cones along the last direction.
     """
 
+    name, kept = "edges", ("t", "v", "u", "off")
+
     def __init__(
         self, problem: Problem, v: Array, u: Array, total: float, scale: Array | None = None
     ) -> None:

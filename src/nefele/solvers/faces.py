@@ -32,6 +32,8 @@ class Faces:
         Sum of x^T z = s t - <u, v> at the start.
     """
 
+    name, kept = "edges", ("t", "v", "p", "q", "off")
+
     def __init__(self, scale: Array, v: Array, total: float) -> None:
         self.s, self.count = scale, v.size
         self.t = total / (len(v) * self.s)
@@ -141,6 +143,7 @@ class Springs:
     """Quadratic edge terms, whose flow u = s Q D w follows w: no cones at all."""
 
     count, total, first, longest = 0, 0.0, 0.0, np.inf
+    name, kept = "edges", ("flow",)
 
     def __init__(self, problem: Problem, v: Array) -> None:
         self._C = problem.scale[:, None, None] * stiffness(problem)

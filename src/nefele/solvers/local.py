@@ -50,5 +50,8 @@ class Local(Solver):
     def scalars(self, state: State) -> dict[str, Any]:
         return dict(state.extra)
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
         state.extra.update(scalars)

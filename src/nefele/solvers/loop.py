@@ -17,8 +17,9 @@ from nefele.problem import Problem
 from nefele.result import Record, Result, Status, relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.best import Best
-from nefele.solvers.checkpoint import Checkpoint, Saved, damaged
+from nefele.solvers.checkpoint import Checkpoint, Saved
 from nefele.solvers.ending import finish
+from nefele.solvers.keeping import keep, resume
 from nefele.solvers.residual import inside, residual
 
 Callback = Callable[[Record], Any]
@@ -105,6 +106,7 @@ class _Loop:
         facts = saved.facts
         self.started -= facts["seconds"]
         self.k, self.stage, self.due = facts["iteration"], facts["stage"], facts["due"]
+        self.bounded = facts["bounded"]
         best, self.history = self.best, saved.history
         if not self.history:  # no point was examined yet
             return
@@ -123,10 +125,7 @@ class _Loop:
         self.state = state = solver.init(problem, w0, u0)
         if self.saved is not None:
             self._take_up(self.saved)
-            try:
-                solver.resume(problem, state, self.saved.facts["scalars"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise damaged(self.saved.path) from error
+            resume(problem, solver, state, self.saved)
         if warm and tol is not None and self.near(w0, u0, tol):
             self.examine()
             if self.reached() is None and self.report() is True:
@@ -212,36 +211,31 @@ class _Loop:
         self.told = self.history[-1]
         return None if self.callback is None else self.callback(self.told)
 
-    def save(self) -> None:
+    def save(self, kept: Saved | None = None) -> None:
         """Write a checkpoint, unless an iterate has overflowed."""
-        best, state = self.best, self.state
-        if self.checkpoint is None or state is None:
-            return
-        w, u = self.solver.current(self.problem, state)
-        if not (np.isfinite(w).all() and np.isfinite(u).all()):
-            return
+        kept = self.kept() if kept is None else kept
+        if self.checkpoint is not None and kept is not None:
+            self.checkpoint.save(kept)
+
+    def kept(self) -> Saved | None:
+        """What a checkpoint holds now; None before the start or when an iterate has overflowed."""
+        if self.checkpoint is None or self.state is None:
+            return None
         facts = {
             "iteration": self.k,
             "stage": self.stage,
             "due": self.due,
+            "bounded": self.bounded,
             "seconds": time.perf_counter() - self.started,
-            "estimate": best.estimate,
-            "least": best.least,
-            "proof": None,
-            "scalars": self.solver.scalars(state),
         }
-        best_w = w if best.w is None else best.w
-        dual_w, dual_u = best_w, u if best.dual is None else best.dual.u
-        if best.dual is not None and best.dual.origin is not None:
-            dual_w, dual_u, firm, tol = best.dual.origin
-            facts["proof"] = {"firm": firm, "tol": tol}
-        self.checkpoint.save(Saved(w, u, best_w, dual_w, dual_u, facts, self.history))
+        return keep(self.best, self.solver, self.state, facts, self.history)
 
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
         """Certify and report the last point, whatever ended the loop, and save it."""
         examined = bool(self.history) and self.history[-1].iteration == self.k
         missing = self.proof and not np.isfinite(self.best.lower)
         failed = self.state is None or status is Status.FAILED
+        kept = None if failed else self.kept()  # a resumed solve goes on as if nothing had ended
         if self.k and not failed and (missing or not examined):
             self.state.final = True  # type: ignore[union-attr]
             self.examine(exact=self.tol is None)
@@ -251,8 +245,8 @@ class _Loop:
             status = status if status is Status.INTERRUPTED else Status.FAILED
             self.best.add(*_unsolved(self.problem, w0, u0))
             self.note()
-        if self.checkpoint is not None and status is not Status.FAILED:
-            self.save()
+        if kept is not None and status is not Status.FAILED:
+            self.save(kept)
         if self.told is not self.history[-1]:
             with suppress(KeyboardInterrupt):
                 self.report()

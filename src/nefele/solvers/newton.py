@@ -26,6 +26,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from nefele.certificate import Certificate
 from nefele.forest import Forest
 from nefele.problem import Problem
 from nefele.result import relative_gap
+from nefele.solvers import newton_memory
 from nefele.solvers.base import Solver, State
 from nefele.solvers.cones import edge_kind
 from nefele.solvers.direct import SmallGraph
@@ -262,7 +264,23 @@ class Newton(Solver):
         return start
 
     def current(self, problem: Problem, state: State) -> tuple[Array, Array]:
+        """The point itself; of the primal-dual method its iterate, not improved."""
+        if "rescue" in state.extra:
+            solver, inner = state.extra["rescue"]
+            found: tuple[Array, Array] = solver.current(problem, inner)
+            return found
         return self.point(problem, state)
+
+    def scalars(self, state: State) -> dict[str, Any]:
+        return newton_memory.scalars(state)
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        return newton_memory.arrays(state)
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        newton_memory.resume(problem, state, scalars, arrays)
 
     def adapt(self, problem: Problem, state: State, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""

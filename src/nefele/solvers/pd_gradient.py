@@ -8,6 +8,7 @@ Inclusions Involving Cocoercive Operators" (2013).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +106,15 @@ class PrimalDualGradient(Solver):
         v = u + sigma[:, None] * graph.diff(2 * w1 - w)
         state.w, extra["grad"] = w1, grad1
         state.u = problem.penalty.prox_conjugate(v, problem.scale, sigma)
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        return {"steep": state.extra["steep"]}
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
+        state.extra.update(steep=arrays["steep"], grad=problem.loss.grad(state.w))
 
 
 def _inverse(values: Array) -> Array:

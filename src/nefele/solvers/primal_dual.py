@@ -25,7 +25,8 @@ _FLAT = 1e-4  # least curvature of all losses together, relative to its bound
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
-_SCALARS = ("gamma", "last", "pace", "turn", "spared")  # what adapting the steps remembers
+_SCALARS = ("gamma", "last", "pace", "turn", "spared", "guess")  # what adapting the steps remembers
+_FUSED = ("q", "wbar")  # what the compiled iteration remembers beside w and u, in its own order
 
 
 @dataclass
@@ -182,11 +183,25 @@ class PrimalDual(Solver):
     def scalars(self, state: State) -> dict[str, Any]:
         return {name: float(state.extra[name]) for name in _SCALARS if name in state.extra}
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+    def arrays(self, state: State) -> dict[str, Array]:
+        fused = state.extra.get("fused")
+        if fused is None:
+            return {name: state.extra[name] for name in ("w1", "u1")}
+        return {name: getattr(fused, name).copy() for name in _FUSED}
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
         state.extra.update(scalars)
         self._set_steps(problem, state)
-        if "fused" in state.extra:
-            state.extra["fused"].wbar[:] = state.extra["fused"].w  # as after a step that rests
+        fused = state.extra.get("fused")
+        if fused is None:
+            state.extra.update(w1=arrays["w1"], u1=arrays["u1"])
+            return
+        fused.set_w(arrays["w"])
+        for name in _FUSED:
+            getattr(fused, name)[:] = arrays[name]
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
         return reduced_solve(problem, PrimalDual(polish=False), w, u) if self.polish else None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,19 @@ class QuadraticCG(Solver):
             return False
         extra["asked"] = extra["rz"]
         return True
+
+    def scalars(self, state: State) -> dict[str, Any]:
+        names = ("rz", "objective", "asked")
+        return {name: float(state.extra[name]) for name in names if name in state.extra}
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        return {name: state.extra[name] for name in ("r", "p")}
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
+        state.extra.update(scalars, r=arrays["r"], p=arrays["p"])
 
     def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
         return state.w, problem.smooth_flow(state.w)

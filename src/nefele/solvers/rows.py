@@ -32,6 +32,8 @@ class RowCones(Cones):
     on : bool array of shape (n_nodes,)
     """
 
+    name = "rows"
+
     def __init__(self, loss: Any, w: Array, level: float, on: NDArray[np.bool_]) -> None:
         self.loss, data = loss, loss.data
         self.ridge: Array = loss._ridge  # Hessian and constant gradient of what has no kinks

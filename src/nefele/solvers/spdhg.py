@@ -124,5 +124,12 @@ class StochasticPrimalDual(Solver):
     def scalars(self, state: State) -> dict[str, Any]:
         return {"rng": state.extra["rng"].bit_generator.state}
 
-    def resume(self, problem: Problem, state: State, scalars: dict[str, Any]) -> None:
+    def arrays(self, state: State) -> dict[str, Array]:
+        return {"ahead": state.extra["ahead"]}
+
+    def resume(
+        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
         state.extra["rng"].bit_generator.state = scalars["rng"]
+        state.extra["ahead"] = arrays["ahead"]

@@ -113,6 +113,21 @@ class Terms:
         for part, direction in zip(self.parts, saved, strict=True):
             part.restore(direction)
 
+    def keep(self) -> dict[str, Array]:
+        """All that steps change, by name, for `take`."""
+        found = {f"{part.name}_{x}": getattr(part, x) for part in self.parts for x in part.kept}
+        return {**found, "totals": np.array([part.total for part in self.parts])}
+
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Back to where `keep` was called."""
+        for part, total in zip(self.parts, arrays["totals"].tolist(), strict=True):
+            part.total = total
+            for x in part.kept:
+                found = arrays[f"{part.name}_{x}"]
+                if found.shape != getattr(part, x).shape:  # compiled loops do not look
+                    raise ValueError(f"{x} must have shape {getattr(part, x).shape}")
+                setattr(part, x, found)
+
     def head(self, factor: Any, right: Array, rest: float) -> Array:
         """Solve the Newton system for dw, shape (n_nodes, d), and direct all cones by it.
 
