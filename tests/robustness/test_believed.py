@@ -172,7 +172,7 @@ def test_what_a_solver_remembers_must_have_its_shape(tmp_path, solver):
         solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
     facts, arrays = read_record(file, "nefele checkpoint", 2)
     kind, version = facts.pop("format"), facts.pop("version")
-    own = [name for name in arrays if name.startswith("extra_")]
+    own = [name for name, a in arrays.items() if name.startswith("extra_") and len(a) > 1]
     assert own
     for name in own:
         write_record(file, kind, version, facts, {**arrays, name: arrays[name][:1]})

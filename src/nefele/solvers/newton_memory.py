@@ -58,6 +58,8 @@ def resume(
         extra["terms"].first = scalars["first"]
         state.u = extra["terms"].flow
         extra.update({name: scalars[name] for name in _SCALARS if name in scalars})
-        extra.update({name: arrays[name] for name in ("slope", "move") if name in arrays})
+        for name in ("slope", "move"):
+            if name in arrays:
+                extra[name] = arrays[name].reshape(state.w.shape)
     elif "terms" not in extra:
         state.w, state.u = arrays["w"], arrays["u"]
