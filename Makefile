@@ -26,8 +26,8 @@ test-slow: $(STAMP)
 LOWEST := .venv-lowest-$(notdir $(PYTHON))
 SMOKE := tests/smoke tests/contracts/test_solvers.py tests/graph_learning/test_contract.py \
   tests/robustness/test_resuming.py tests/e2e/test_commands.py tests/e2e/test_run_folders.py \
-  $(patsubst %,tests/unit/test_%.py,checkpoint faults refused_messages forest fused named_solvers old_versions path \
-  quotient report result runs runtime_mock solve states threads)
+  $(patsubst %,tests/unit/test_%.py,checkpoint faults forest fused named_solvers old_versions \
+  path quotient refused_messages report result runs runtime_mock solve states threads)
 
 # Old packages may warn of what newer ones beside them have deprecated.
 test-lowest: $(LOWEST)/.installed
