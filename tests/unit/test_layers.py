@@ -11,7 +11,7 @@ import nefele
 
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
-    ("_checks", "_files", "_ids", "_kernels", "_layout", "_records", "_threads"),
+    ("_checks", "_files", "_ids", "_kernels", "_layout", "_records", "_threads", "_words"),
     ("_drawing", "graph", "graphs", "data", "forest"),
     ("losses", "penalties"),
     ("certificate", "correction", "laplacian", "problem", "result"),

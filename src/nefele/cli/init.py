@@ -19,14 +19,14 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Write a commented configuration for nefele run."""
-    from nefele.runs.config import TEMPLATE
+    from nefele.runs.config import template
     from nefele.runs.folder import RunFolder, check_writable
 
     with input_errors():
         if file.exists() and not force:
             raise ValueError(f"{str(file)!r} is there already. Name another, or use --force.")
         check_writable(file.parent)
-        RunFolder(file.parent).write_text(file.name, TEMPLATE.format(name=file.name))
+        RunFolder(file.parent).write_text(file.name, template(file.name))
     if json:
         print_json({"file": str(file)})
     elif not quiet:

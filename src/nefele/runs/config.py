@@ -9,7 +9,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from nefele._checks import check_count, check_flag, check_name, check_number
+from nefele._words import visible
 
 PENALTIES = ("l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
@@ -195,12 +198,8 @@ class RunConfig:
         >>> RunConfig.from_dict(tomllib.loads(config.to_toml())) == config
         True
         """
-        lines = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if value is not None:
-                lines.append(f"{f.name} = {_toml(value)}")
-        return "\n".join(lines) + "\n"
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return tomli_w.dumps({name: v for name, v in values.items() if v is not None})
 
 
 def _is_learnt(graph: str | None) -> bool:
@@ -220,6 +219,11 @@ def read_config(path: Path) -> RunConfig:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{str(path)!r} must be TOML; {error}.") from None
     return RunConfig.from_dict(values, str(path)).absolute(path.resolve().parent)
+
+
+def template(name: str) -> str:
+    """A commented configuration, for a file of this name."""
+    return _TEMPLATE.format(name=visible(name))
 
 
 def check_features(names: Iterable[str]) -> None:
@@ -250,27 +254,7 @@ def _typed(key: str, value: Any) -> Any:
     return value
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_quoted(item) for item in value) + "]"
-    return repr(value)
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string."""
-    plain = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return (
-        '"'
-        + "".join(plain.get(c, c if c.isprintable() else f"\\u{ord(c):04x}") for c in text)
-        + '"'
-    )
-
-
-TEMPLATE = """\
+_TEMPLATE = """\
 # nefele run {name}
 # Names of files are relative to the folder of this file.
 

@@ -1,0 +1,33 @@
+"""Text of users on a terminal: what would steer it is shown instead."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, separators of lines, marks and overrides of the direction of writing, and
+# halves of characters, which stand for bytes of a file name that are no UTF-8.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str) -> str:
+    r"""One line of text in which no character steers the terminal: these are written as escapes.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[2Jb\nc\u202e"))
+    a\x1b[2Jb\nc\u202e
+    >>> print(visible("Jyväskylä, 東京, b\udcff"))
+    Jyväskylä, 東京, b\xff
+    """
+    return _STEERING.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that Python could not decode
+        code -= 0xDC00
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
