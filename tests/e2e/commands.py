@@ -27,14 +27,19 @@ def process(*args, cwd, **env):
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **env},
         cwd=cwd,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 
 
-def run(*args, cwd):
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def run(*args, cwd, terminal=False):
     """A command in this process, which saves the time of all the imports."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = _Terminal() if terminal else io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),

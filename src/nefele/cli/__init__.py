@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from nefele.cli._common import Interrupted
+from nefele.cli._common import Interrupted, say
 from nefele.cli.check import check
 from nefele.cli.fit import fit, run
 from nefele.cli.graph import graph
@@ -56,11 +56,12 @@ def main() -> None:
             app()
     except SystemExit as end:
         if end.code == 130 and not isinstance(end, Interrupted):
-            typer.echo("Interrupted.", err=True)
+            say("Interrupted.", err=True)
         raise
     except Exception as error:
-        traceback.print_exc()
-        typer.echo(f"Internal error: {error or type(error).__name__}. Please report it.", err=True)
+        for line in traceback.format_exc().splitlines():
+            say(line, err=True)
+        say(f"Internal error: {error or type(error).__name__}. Please report it.", err=True)
         sys.exit(3)
 
 
@@ -87,7 +88,7 @@ def _warnings_as_notes() -> Iterator[None]:
     """Warnings of Python and of libraries in words, without file names and code."""
 
     def note(message: Warning | str, *args: object, **kwargs: object) -> None:
-        typer.echo(f"Note: {' '.join(str(message).split())}", err=True)
+        say(f"Note: {' '.join(str(message).split())}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = note
@@ -98,7 +99,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"nefele {version('nefele')}")
+        say(f"nefele {version('nefele')}")
         raise typer.Exit
 
 

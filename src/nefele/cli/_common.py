@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from nefele._words import visible
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Print the result only: no progress, no comments.")
@@ -32,23 +34,28 @@ def check_file(out: Path, suffixes: tuple[str, ...]) -> None:
         raise ValueError(f"--out must end in {' or '.join(suffixes)}; got {str(out)!r}. Rename it.")
 
 
+def say(text: str, err: bool = False) -> None:
+    """Print one line; names from users' files do not steer the terminal."""
+    typer.echo(visible(text), err=err)
+
+
 @contextmanager
 def input_errors() -> Iterator[None]:
     """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
     try:
         yield
     except ValueError as error:
-        typer.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
-        typer.echo(f"Error: {error.strerror or error}{where}. Check the disk.", err=True)
+        say(f"Error: {error.strerror or error}{where}. Check the disk.", err=True)
         raise typer.Exit(2) from None
 
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))  # ASCII: nothing in it steers
 
 
 def progress_for(quiet: bool) -> Callable[[int], Any]:
@@ -99,18 +106,19 @@ def finish_run(
         print_json({**facts, "folder": str(folder), "report": str(report)})
     else:
         if not quiet:
-            typer.echo(_headline(facts))
+            for line in _headline(facts):
+                say(line)
         print_scores(facts)
         if not quiet:
             for line in _sentences(facts):
-                typer.echo(line)
+                say(line)
             if already:
-                typer.echo(f"This run was finished before ({facts['finished']}).")
-            typer.echo(f"Report: {report}")
+                say(f"This run was finished before ({facts['finished']}).")
+            say(f"Report: {report}")
     if facts["converged"]:
         return 0
     gap = "none" if facts["gap"] is None else gap_text(facts["gap"])
-    typer.echo(
+    say(
         f"Warning: not trustworthy, the final fit is {facts['solver_status']} (certified gap "
         f"{gap}, wanted {facts['tol']:.1e}). {facts['advice']}",
         err=True,
@@ -118,13 +126,14 @@ def finish_run(
     return 1
 
 
-def _headline(facts: dict[str, Any]) -> str:
+def _headline(facts: dict[str, Any]) -> list[str]:
     from nefele.runs.wording import describe_graph
 
-    return (
+    return [
         f"{facts['rows']} rows, {facts['held_out_rows']} of them held out within the nodes for "
-        f"this comparison.\nGraph: {describe_graph(facts['graph'])}."
-    )
+        "this comparison.",
+        f"Graph: {describe_graph(facts['graph'])}.",
+    ]
 
 
 def print_scores(facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nefele.cli._common import Json, Quiet, input_errors, print_json
+from nefele.cli._common import Json, Quiet, input_errors, print_json, say
 from nefele.cli._options import Data, Node
 
 
@@ -33,15 +33,15 @@ def check(
         print_json({**found.facts, "warnings": found.warnings, "errors": found.errors})
     else:
         for line in _lines(found.facts) if not quiet else ():
-            typer.echo(line)
+            say(line)
         for text in found.warnings:
-            typer.echo(f"Warning: {text}")
+            say(f"Warning: {text}")
     for text in found.errors:
-        typer.echo(f"Error: {text}", err=True)
+        say(f"Error: {text}", err=True)
     if found.errors:
         raise typer.Exit(2)
     if not json and not quiet:
-        typer.echo("A fit can be made of this.")
+        say("A fit can be made of this.")
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

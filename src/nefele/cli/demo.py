@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from nefele.cli import _demo_data
-from nefele.cli._common import finish_run, print_json, progress_for
+from nefele.cli._common import finish_run, print_json, progress_for, say
 from nefele.cli._demo_fits import OWN, DemoOptions, fit_demo
 from nefele.cli._demo_scores import (
     Score,
@@ -78,9 +77,9 @@ def run_command(
             console.print(_LEGEND, _bars(scores, console), sep="\n")
             console.print(_list(conclusions(scores, options, failed)))
             if out is not None:
-                typer.echo(f"Report: {out / 'report.html'}")
+                say(f"Report: {out / 'report.html'}")
     for fit in failed:
-        typer.echo(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
+        say(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
     return 1 if failed else 0
 
 

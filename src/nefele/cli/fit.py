@@ -18,6 +18,7 @@ from nefele.cli._common import (
     finish_run,
     input_errors,
     progress_for,
+    say,
 )
 from nefele.cli._options import (
     Coords,
@@ -151,7 +152,7 @@ def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quie
     except (SystemExit, KeyboardInterrupt) as stop:
         if steps and getattr(stop, "code", 130) == 130:
             again = command if force else shlex.join(["nefele", "run", str(config.out)])
-            typer.echo(f"Interrupted; finished stages are kept. Go on with: {again}", err=True)
+            say(f"Interrupted; finished stages are kept. Go on with: {again}", err=True)
             raise Interrupted(130) from None
         raise
     return finish_run(folder.path, facts, as_json=as_json, quiet=quiet, already=not steps)

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from nefele.cli._common import Json, Quiet, check_file, input_errors, print_json, progress_for
+from nefele.cli._common import Json, Quiet, check_file, input_errors, print_json, progress_for, say
 from nefele.cli._options import (
     Coords,
     Data,
@@ -219,14 +217,14 @@ def _show(facts: dict[str, Any], out: Path, *, as_json: bool, quiet: bool) -> No
         return
     if not quiet:
         way = f"forward in {facts['time']}, " if facts["time"] else ""
-        typer.echo(
+        say(
             f"{facts['rows']} rows of {facts['nodes']} nodes, held out within the nodes, {way}in "
             f"{facts['folds']} folds; each graph is learnt without the held-out rows."
         )
     _print_table(facts)
     written = facts["written"]
     for line in [facts["verdict"], *_wrote(written)] if quiet else _sentences(facts, out):
-        typer.echo(line)
+        say(line)
 
 
 def _print_table(facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nefele.cli._common import Json, Quiet, input_errors, print_json
+from nefele.cli._common import Json, Quiet, input_errors, print_json, say
 
 
 def init(
@@ -30,4 +30,4 @@ def init(
     if json:
         print_json({"file": str(file)})
     elif not quiet:
-        typer.echo(f"Wrote {file}. Fill in data, node and target, then: nefele run {file}")
+        say(f"Wrote {file}. Fill in data, node and target, then: nefele run {file}")

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json
+from nefele._words import visible
+from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json, say
 
 
 def predict(
@@ -58,8 +59,15 @@ def predict(
         print_json({"rows": found.height, "file": out and str(out), "notes": notes, **values})
         return
     if out is None:
-        sys.stdout.write(found.write_csv())
+        _print_rows(found.write_csv())
     elif not quiet:
-        typer.echo(f"Wrote {found.height} predictions to {out}.")
+        say(f"Wrote {found.height} predictions to {out}.")
     for note in notes if not quiet else ():
-        typer.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
+
+
+def _print_rows(text: str) -> None:
+    """CSV to the screen, without what would steer it, or as it is into a pipe or a file."""
+    if sys.stdout.isatty():
+        text = "".join(f"{visible(line)}\n" for line in text.removesuffix("\n").split("\n"))
+    sys.stdout.write(text)

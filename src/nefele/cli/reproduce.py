@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nefele.cli._common import Json, Quiet, input_errors, print_json, progress_for
+from nefele.cli._common import Json, Quiet, input_errors, print_json, progress_for, say
 
 if TYPE_CHECKING:
     from nefele.experiments import Inputs, Reproduced, Store
@@ -66,12 +66,12 @@ def reproduce(
         left_out |= {each: f"{each} broke off: {error}" for each, error in failures.items()}
         page = _write(found, store, left_out, quick, whole=name == "all")
     for text in comments:
-        typer.echo(f"Note: {text}", err=True)
+        say(f"Note: {text}", err=True)
     _show(found, left_out, page, as_json=json, quiet=quiet, quick=quick)
     _raise(failures)
     failed = [f"{one.experiment.name}: {row.what}" for one in found for row in one.failed]
     for text in failed:
-        typer.echo(f"Warning: not reproduced, {text}", err=True)
+        say(f"Warning: not reproduced, {text}", err=True)
     if failed:
         raise typer.Exit(1)
 
@@ -106,7 +106,7 @@ def _show_list(as_json: bool) -> None:
         print_json([{"name": e.name, "title": e.title, "source": e.source} for e in about])
         return
     for one in about:
-        typer.echo(f"{one.name:10} {one.source}: {one.title}")
+        say(f"{one.name:10} {one.source}: {one.title}")
 
 
 def _inputs(name: str, data: Path | None, fetch: bool) -> Inputs:
@@ -199,18 +199,19 @@ def _show(
         if not quiet:
             for note in about.notes:
                 console.print(escape(note))
-            typer.echo(f"Written: {', '.join(str(file) for file in one.files)}\n")
+            say(f"Written: {', '.join(str(file) for file in one.files)}")
+            say("")
     if quiet:
         if left_out:
             first = next(iter(left_out.values()))
-            typer.echo(f"Left out: {', '.join(left_out)}. {first}", err=True)
+            say(f"Left out: {', '.join(left_out)}. {first}", err=True)
         return
     for text in left_out.values():
-        typer.echo(f"Left out: {text}")
+        say(f"Left out: {text}")
     if not has_matplotlib():
-        typer.echo('No figures: pip install "nefele[plot]".')
+        say('No figures: pip install "nefele[plot]".')
     if page is not None:
-        typer.echo(f"Page: {page}")
+        say(f"Page: {page}")
 
 
 def _as_dict(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json
+from nefele.cli._common import Json, Quiet, RunArgument, check_file, input_errors, print_json, say
 
 if TYPE_CHECKING:
     from nefele.runs.folder import RunFolder
@@ -34,8 +34,8 @@ def report(
         print_json({"report": str(file), "pictures": [one.title for one in view.pictures]})
     elif not quiet:
         for note in view.notes:
-            typer.echo(f"Note: {note}")
-        typer.echo(f"Report: {file}")
+            say(f"Note: {note}")
+        say(f"Report: {file}")
     if open_:
         typer.launch(str(file.resolve()))
 
@@ -61,7 +61,7 @@ def path(
     elif out is None:
         _print_path(table)
     elif not quiet:
-        typer.echo(f"Wrote {out}.")
+        say(f"Wrote {out}.")
 
 
 def path_table(folder: RunFolder) -> Any:
