@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+LARGEST = 1e150  # in size: the squares of larger numbers, summed over rows, may overflow
 
 
 def type_name(obj: Any) -> str:
@@ -106,4 +107,11 @@ def check_name(value: str, names: Iterable[str], what: str) -> str:
     lowered = {name.lower(): name for name in names}
     close = difflib.get_close_matches(str(value).lower(), lowered, n=1)
     hint = f' Did you mean "{lowered[close[0]]}"?' if close else ""
-    raise ValueError(f'No {what} "{value}".{hint} Available: {", ".join(names)}.')
+    raise ValueError(
+        f'No {what} "{_cut(value)}".{hint} Available: {_cut(", ".join(map(_cut, names)), 1000)}.'
+    )
+
+
+def _cut(text: Any, most: int = 100) -> str:
+    """A name for a message, cut where it gets long."""
+    return str(text) if len(str(text)) <= most else f"{str(text)[:most]}..."

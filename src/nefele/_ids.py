@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nefele._words import short
+
 
 def as_ids(values: Any, what: str = "node id") -> NDArray[Any]:
     """One-dimensional id array: int64, text, or objects when the types are mixed.
@@ -147,7 +149,7 @@ def distinct(*columns: NDArray[Any]) -> NDArray[Any]:
 
 def describe(ids: NDArray[Any], most: int = 5) -> str:
     """A short list of ids for an error message."""
-    shown = ", ".join(repr(key) for key in ids[:most].tolist())
+    shown = ", ".join(short(key) for key in ids[:most].tolist())
     return shown + (f", ... ({len(ids)} in all)" if len(ids) > most else "")
 
 

@@ -25,6 +25,18 @@ def visible(text: str) -> str:
     return _STEERING.sub(_escaped, text)
 
 
+def short(value: object, most: int = 60) -> str:
+    """The repr of a value for a message, cut where it gets long.
+
+    Examples
+    --------
+    >>> short("Oulu"), short("a" * 100, most=8)
+    ("'Oulu'", "'aaaaaaa...")
+    """
+    text = repr(value if not isinstance(value, str) else value[: most + 1])
+    return text if len(text) <= most + 2 else f"{text[:most]}..."
+
+
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     code = ord(character)

@@ -15,7 +15,8 @@ from nefele.graph_learning import GraphSelectorCV
 from nefele.graph_learning._compare import Trial
 from nefele.runs.candidates import KINDS
 from nefele.runs.config import RunConfig
-from nefele.runs.graphs import compare_graphs, verdict, worth, write_edges
+from nefele.runs.edges import write_edges
+from nefele.runs.graphs import compare_graphs, verdict, worth
 from tests.e2e.commands import process, refused, run
 
 GRAPH = ("graph", "shops.csv", "--node", "shop", "--target", "sales")
@@ -372,14 +373,14 @@ def test_edges_that_lack_a_node_need_permission(home):
 STOPPED = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from nefele.runs import graphs
-whole = graphs.RunFolder.write
+from nefele.runs.folder import RunFolder
+whole = RunFolder.write
 def write(self, name, fill):
     def stopped(part):
         fill(part)
         os.kill(os.getpid(), signal.SIGINT)
     whole(self, name, stopped)
-graphs.RunFolder.write = write
+RunFolder.write = write
 from nefele.cli import main
 main()
 """

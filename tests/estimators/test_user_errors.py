@@ -110,3 +110,19 @@ def test_a_path_that_is_whole_does_not_raise():
     assert ConvexClustering().fit(points).n_clusters_ >= 1
     smooth = GraphSignalSmoother(nefele.graphs.grid(3, 4), alphas=[1.0, 0.5, 0.1])
     assert np.isfinite(smooth.fit(None, points[:, 0]).signal_).all()
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_features_whose_squares_overflow_are_named(standardize):
+    X, y, ids = np.ones((6, 2)), np.arange(6.0), np.repeat(["a", "b", "c"], 2)
+    X[:, 1] = np.arange(6.0)
+    model = GTVRegressor(alpha=0.1, standardize=standardize)
+    graph = nefele.Graph.from_edges([("a", "b"), ("b", "c")])
+    X[3, 0] = -1e308
+    with pytest.raises(ValueError, match=r"got -1e\+308 in column 0, row 3"):
+        model.set_params(graph=graph).fit(X, y, node_ids=ids)
+    X[3, 0] = 2.0
+    model.fit(X, y, node_ids=ids)
+    X[3, 0] = 1e308
+    with pytest.raises(ValueError, match="squares overflow"):
+        model.predict(X, node_ids=ids)

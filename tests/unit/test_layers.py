@@ -25,6 +25,7 @@ LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
 NEIGHBOURS = {
     "_drawing": {"graph"},
+    "_ids": {"_words"},
     "_kernels": {"_checks"},
     "_layout": {"_checks"},
     "_records": {"_files"},

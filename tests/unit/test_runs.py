@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from nefele.runs.checks import examine
-from nefele.runs.config import TEMPLATE, RunConfig, read_config
+from nefele.runs.config import RunConfig, read_config, template
 from nefele.runs.edges import edge_graph, read_edges
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import read_inputs
@@ -82,9 +82,9 @@ def test_files_are_relative_to_the_configuration(tmp_path):
 
 
 def test_the_template_holds_the_defaults():
-    values = tomllib.loads(TEMPLATE.format(name="x"))
+    values = tomllib.loads(template("x"))
     assert RunConfig.from_dict(values) == RunConfig(values["data"], "station", "tmax")
-    commented = TEMPLATE.replace("\n# ", "\n").partition("\n")[2]
+    commented = template("x").replace("\n# ", "\n").partition("\n")[2]
     names = {line.split(" = ")[0] for line in commented.splitlines() if " = " in line}
     assert names == set(RunConfig.__dataclass_fields__)
 

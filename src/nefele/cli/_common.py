@@ -28,6 +28,9 @@ class Interrupted(SystemExit):
 
 def check_file(out: Path, suffixes: tuple[str, ...]) -> None:
     """A ValueError when a file to write is a folder, or of another kind."""
+    from nefele.runs.names import check_file_name
+
+    check_file_name(out)
     if out.is_dir():
         raise ValueError(f"--out must be a file; {str(out)!r} is a folder. Name a file in it.")
     if out.suffix.lower() not in suffixes:

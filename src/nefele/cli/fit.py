@@ -136,9 +136,10 @@ def run(
 
 def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quiet: bool) -> int:
     """Execute a run and print it; after Ctrl-C say how to go on."""
+    from nefele.runs.names import as_text
     from nefele.runs.run import execute
 
-    command = shlex.join(["nefele", *sys.argv[1:]])
+    command = as_text(shlex.join(["nefele", *sys.argv[1:]]))
     steps: list[str] = []
     try:
         with input_errors():

@@ -179,7 +179,7 @@ def _draw(found: Compared, picture: Path) -> None:
 def _write(config: RunConfig, found: Compared, keep: str | None, out: Path) -> dict[str, Any]:
     """Write the graph that was asked for or that helps most; what was written, and what is next."""
     from nefele.runs.config import LEARN, LEARNT
-    from nefele.runs.graphs import write_edges
+    from nefele.runs.edges import write_edges
 
     name = keep or found.facts["best"]
     if name is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,7 @@ def predict(
     """
     from nefele.runs.folder import RunFolder, check_writable
     from nefele.runs.predicting import predict_table
+    from nefele.runs.spreadsheets import write_csv
 
     with input_errors():
         if out is not None:
@@ -52,14 +54,15 @@ def predict(
         if out is not None:
             parquet = out.suffix.lower() in (".parquet", ".pq")
             RunFolder(out.parent).write(
-                out.name, found.write_parquet if parquet else found.write_csv
+                out.name, found.write_parquet if parquet else partial(write_csv, found)
             )
+        text = write_csv(found) if out is None and not json else None
     if json:
         values = {} if out is not None else {"predictions": found[column].to_list()}
         print_json({"rows": found.height, "file": out and str(out), "notes": notes, **values})
         return
     if out is None:
-        _print_rows(found.write_csv())
+        _print_rows(text or "")
     elif not quiet:
         say(f"Wrote {found.height} predictions to {out}.")
     for note in notes if not quiet else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,7 @@ def path(
 ) -> None:
     """Print the path of a run: alphas, clusters, cross-validated error, certified gap."""
     from nefele.runs.folder import RunFolder, check_writable
+    from nefele.runs.spreadsheets import write_csv
 
     with input_errors():
         if out is not None:
@@ -55,7 +57,7 @@ def path(
         table = path_table(RunFolder(run))
         if out is not None:
             check_writable(out.parent)
-            RunFolder(out.parent).write(out.name, table.write_csv)
+            RunFolder(out.parent).write(out.name, partial(write_csv, table))
     if json:
         print_json(table.to_dicts())
     elif out is None:

@@ -60,6 +60,7 @@ def demo(
     from nefele._checks import check_name
     from nefele.cli.demo import DemoFolder, DemoOptions, run_command, run_generated
     from nefele.runs.folder import check_writable
+    from nefele.runs.names import check_file_name
 
     with input_errors():
         check_name(name, DEMOS, "demo")
@@ -72,6 +73,7 @@ def demo(
             1e-6 if tol is None else tol,
         )
         folder = (out or Path(f"nefele-demo-{name}")).resolve()
+        check_file_name(folder)
         check_writable(folder)
         place = DemoFolder(folder, shlex.join(["nefele", *sys.argv[1:]]), force)
         if name == "states":

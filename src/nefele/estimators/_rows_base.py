@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
-from nefele._checks import Array
+from nefele._checks import LARGEST, Array
 from nefele.estimators import _design
 from nefele.estimators._design import Rows
 from nefele.estimators._nodes import column_of_array, is_frame, split_nodes, text_column
@@ -113,7 +113,19 @@ class RowsBase(BaseEstimator):
                 f"{row}{node}, and in {int((~finite.all(axis=1)).sum())} row(s) in all. Drop them, "
                 "or impute: make_pipeline(keep_node(SimpleImputer(), node), model)."
             )
+        self._refuse_huge(X)
         return X
+
+    def _refuse_huge(self, X: Array) -> None:
+        """A ValueError for numbers whose squares overflow: scales would be infinite."""
+        if not X.size or max(X.max(), -X.min()) <= LARGEST:
+            return
+        row, column = np.argwhere(np.abs(X) > LARGEST)[0]
+        name = (self._names() or range(X.shape[1]))[column]
+        raise ValueError(
+            f"X must be at most {LARGEST:g} in size, or squares overflow; got {X[row, column]:g} "
+            f"in column {name!r}, row {row}. Correct it, or use another unit."
+        )
 
     def _refuse_text(self, column: Any, value: str, ids: Any) -> None:
         advice = "Encode it as numbers, or drop it."

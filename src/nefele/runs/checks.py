@@ -64,6 +64,8 @@ def _columns(table: Table, node: str, target: str | None, found: Findings) -> li
         elif is_text or not n_numbers:
             text.append(name)
         else:
+            huge = table.huge_message(name, numbers.to_numpy())
+            found.errors += [huge] if huge else []
             if numbers.drop_nulls().n_unique() == 1:
                 constant.append(name)
             if name != target:
@@ -114,7 +116,7 @@ def _say_columns(table: Table, target: str | None, found: Findings) -> None:
 
 def _ids(table: Table, node: str, n_features: int, found: Findings) -> NDArray[Any]:
     """The ids of the rows, and what is noticed about them."""
-    column = table.text(node)
+    column = table.labels(node)
     if column.null_count():
         row = int(column.is_null().arg_true()[0])
         found.errors.append(

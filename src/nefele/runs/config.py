@@ -13,6 +13,7 @@ import tomli_w
 
 from nefele._checks import check_count, check_flag, check_name, check_number
 from nefele._words import visible
+from nefele.runs.names import check_file_name
 
 PENALTIES = ("l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
@@ -119,6 +120,8 @@ class RunConfig:
             check_name(self.learner, LEARNT, "learnt graph")
             if self.learner == "labels" and self.task != "classification":
                 raise ValueError('The graph "learn:labels" needs --task classification. Add it.')
+        for name in _PATHS:
+            check_file_name(getattr(self, name) or "")
         self._check_roles()
 
     def _check_roles(self) -> None:

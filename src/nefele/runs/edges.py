@@ -1,7 +1,8 @@
-"""The graph of a run: from an edge file, or from coordinates in the data."""
+"""The graph of a run from an edge file, and a graph as an edge file."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._ids import IdIndex, as_ids, describe, distinct
 from nefele.graph import Graph
+from nefele.runs.folder import RunFolder
+from nefele.runs.spreadsheets import write_csv
 from nefele.runs.tables import Table
 
 _NAMES = ("source", "target", "weight")
@@ -164,3 +167,20 @@ def _looks_alike(lost: NDArray[Any], idle: NDArray[Any]) -> str:
         if plain_id(key) in seen:
             return f"{key!r} is not {seen[plain_id(key)]!r}"
     return ""
+
+
+def write_edges(graph: Graph, out: Path) -> None:
+    """Write an edge file (source, target, weight), as a whole or not at all."""
+    import polars as pl
+
+    ids = graph.ids.astype(str)
+    ends = {"source": ids[graph.head], "target": ids[graph.tail]}
+    table = pl.DataFrame(
+        {
+            **{name: pl.Series(end.tolist(), dtype=pl.String) for name, end in ends.items()},
+            "weight": np.array(graph.weight),
+        }
+    )
+    packed = out.suffix.lower() in (".parquet", ".pq")
+    fill = table.write_parquet if packed else partial(write_csv, table)
+    RunFolder(out.parent).write(out.name, fill)

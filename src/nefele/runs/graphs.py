@@ -22,7 +22,6 @@ from nefele.losses import Logistic, Squared
 from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
-from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs, read_rows
 from nefele.runs.run import Progress, _warnings_as_notes, silent
 from nefele.runs.split import folds_inside
@@ -299,22 +298,6 @@ def _search(config: RunConfig, splits: Any, polish: bool) -> Any:
     if config.penalty in ("l2", "l1", "linf") and not polish:
         options["solver"] = PrimalDual(polish=False)
     return GTVRegressorCV(loss=Squared(l2=config.ridge), **options)
-
-
-def write_edges(graph: Graph, out: Path) -> None:
-    """Write an edge file (source, target, weight), as a whole or not at all."""
-    import polars as pl
-
-    ids = graph.ids.astype(str)
-    ends = {"source": ids[graph.head], "target": ids[graph.tail]}
-    table = pl.DataFrame(
-        {
-            **{name: pl.Series(end.tolist(), dtype=pl.String) for name, end in ends.items()},
-            "weight": np.array(graph.weight),
-        }
-    )
-    packed = out.suffix.lower() in (".parquet", ".pq")
-    RunFolder(out.parent).write(out.name, table.write_parquet if packed else table.write_csv)
 
 
 def _number(value: Any) -> float | None:

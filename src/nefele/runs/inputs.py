@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._ids import IdIndex, describe, distinct
+from nefele._words import short
 from nefele.graph import Graph
 from nefele.runs.config import LEARNT, RunConfig, check_features
 from nefele.runs.edges import edge_graph
@@ -136,6 +137,9 @@ def choose_features(
             continue
         found.append(name)
         values.append(np.array(numbers.to_numpy(), dtype=np.float64))
+        huge = table.huge_message(name, values[-1])
+        if huge:
+            raise ValueError(huge)
     check_features(found)
     notes = []
     if text:
@@ -179,14 +183,14 @@ def _constant(X: Array, features: tuple[str, ...]) -> list[str]:
 def _target(table: Table, config: RunConfig) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target, and where it is missing."""
     if config.task == "classification":
-        column = table.text(config.target)
+        column = table.labels(config.target)
         return column.fill_null("").to_numpy().astype(str), column.is_null().to_numpy()
     _, odd = table.parsed(config.target)
     if 2 * odd.sum() > len(odd) and not table.has_commas(config.target, odd):
         row = int(odd.arg_true()[0])
         raise ValueError(
             f'{table.name}: the target "{config.target}" must hold numbers for a regression; got '
-            f"{str(table.frame[config.target][row])!r} at {table.line(row)}. "
+            f"{short(str(table.frame[config.target][row]))} at {table.line(row)}. "
             + (
                 f"{_NO_CLASSES} Name another --target."
                 if nearly_distinct(table.text(config.target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
+from nefele.runs.spreadsheets import write_csv
 from nefele.runs.wording import METRICS, Comparison, edge_notes, missed_notes
 
 Arrays = dict[str, NDArray[Any]]
@@ -39,7 +41,7 @@ def write_tables(folder: RunFolder, found: Arrays, *, lost_only: bool = False) -
     ]
     for name, table in (("metrics.csv", metrics_table), ("coef.csv", coef_table)):
         if not (lost_only and folder.file(name).is_file()):
-            folder.write(name, table(found).write_csv)
+            folder.write(name, partial(write_csv, table(found)))
     if not (lost_only and folder.file("history.jsonl").is_file()):
         folder.write_text("history.jsonl", "\n".join(lines) + "\n")
 

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, check_name
+from nefele._checks import LARGEST, Array, check_name
+from nefele._words import short
 from nefele.runs.reading import read_csv, read_parquet
+from nefele.runs.spreadsheets import merged, unguarded
 from nefele.runs.times import read_times
 
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
 _COMMA = r"^[+-]?(\d{1,3}([.' ]\d{3})+|\d*),\d+([eE][+-]?\d+)?$"
 _THOUSANDS = r"^[+-]?\d{1,3},\d{3}$"
+_EXACT = 2.0**53  # whole floating-point numbers below it are exact
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -43,6 +46,7 @@ class Table:
     def __init__(self, frame: Any, name: str, first_line: int | None, places: Any = None) -> None:
         self.frame, self.name, self.first_line = frame, name, first_line
         self.places = places  # of the rows in the file, when some were left out
+        self.merged: dict[str, str] = {}  # by column: a text with and without its apostrophe
 
     @classmethod
     def read(cls, path: Path) -> Table:
@@ -54,7 +58,7 @@ class Table:
         try:
             if _SUFFIXES.get(path.suffix.lower()) == "parquet":
                 return cls(read_parquet(path), path.name, None)
-            table = cls(*read_csv(path)).without_blank_lines()
+            table = cls(*read_csv(path)).without_apostrophes().without_blank_lines()
         except OSError as error:
             why = error.strerror or str(error)
             raise ValueError(f"{str(path)!r} cannot be read ({why}).") from None
@@ -68,6 +72,16 @@ class Table:
 
         blank = self.frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
         return self.take(~blank.to_numpy()) if blank.any() else self
+
+    def without_apostrophes(self) -> Table:
+        """Without what guards text from spreadsheets, see `nefele.runs.spreadsheets`."""
+        bare = unguarded(self.frame)
+        found = Table(bare, self.name, self.first_line, self.places)
+        for name in self.columns if bare is not self.frame else ():
+            both = merged(self.frame[name], bare[name])
+            if both is not None:
+                found.merged[name] = both
+        return found
 
     @property
     def columns(self) -> list[str]:
@@ -93,7 +107,9 @@ class Table:
 
         frame = self.frame.filter(pl.Series(keep))
         places = np.flatnonzero(keep) if self.places is None else self.places[np.asarray(keep)]
-        return Table(frame, self.name, self.first_line, places)
+        found = Table(frame, self.name, self.first_line, places)
+        found.merged = self.merged
+        return found
 
     def text(self, name: str) -> Any:
         """A column as text (polars Series); a number of Parquet is written as an integer if whole.
@@ -103,17 +119,45 @@ class Table:
         import polars as pl
 
         column = self.frame[self.check_column(name)]
+        if _is_boxed(column):
+            raise ValueError(
+                f'{self.name}: column "{name}" must hold text or numbers; it holds '
+                f"{_kind(column)}. Name another column, or take it apart first."
+            )
         if column.dtype.is_float():
-            whole = (column.drop_nulls().drop_nans() % 1 == 0).all()
             column = column.fill_nan(None)
+            whole = ((column % 1 == 0) & (column.abs() < _EXACT)).fill_null(True).all()
             column = column.cast(pl.Int64) if whole else column
         column = column.cast(pl.String)
         stripped = column.str.strip_chars()
         return stripped.set(stripped == "", None)
 
+    def labels(self, name: str) -> Any:
+        """A column of ids or classes as text (polars Series), missing where it is empty.
+
+        What could be mistaken for another one is an error.
+        """
+        column = self.frame[self.check_column(name)]
+        if column.dtype.is_float():
+            vague = (column.abs() >= _EXACT).fill_null(False) & ~column.is_nan().fill_null(False)
+            if vague.any():
+                row = int(vague.arg_true()[0])
+                raise ValueError(
+                    f'{self.name}: column "{name}" must hold text or whole numbers below 2**53; '
+                    f"got {column[row]} at {self.line(row)}. Floating-point numbers of that size "
+                    "lose digits: store the column as text or as integers."
+                )
+        if name in self.merged:
+            text = self.merged[name]
+            raise ValueError(
+                f'{self.name}: column "{name}" must write an id in one way; it has {text!r} with '
+                "and without an apostrophe in front, which guards it from spreadsheets. Rename one."
+            )
+        return self.text(name)
+
     def ids(self, name: str) -> Any:
         """A column of node ids as text, shape (n_rows,); none may be missing."""
-        column = self.text(name)
+        column = self.labels(name)
         if column.null_count():
             row = int(column.is_null().arg_true()[0])
             raise ValueError(
@@ -136,8 +180,8 @@ class Table:
         if column.dtype == pl.Boolean or column.dtype.is_numeric():
             found = column.cast(pl.Float64).fill_nan(None)
             return found, found.is_infinite().fill_null(False)
-        if column.dtype.is_temporal():
-            return column.cast(pl.Float64, strict=False).clear(len(column)), column.is_not_null()
+        if column.dtype.is_temporal() or _is_boxed(column):
+            return pl.Series(name, [None] * len(column), dtype=pl.Float64), column.is_not_null()
         text = column.cast(pl.String).str.strip_chars()
         found = text.cast(pl.Float64, strict=False).fill_nan(None)
         if found.null_count() == column.null_count():
@@ -154,7 +198,23 @@ class Table:
         found, odd = self.parsed(name)
         if odd.any():
             raise ValueError(self.odd_message(name, odd, optional=optional))
-        return np.array(found.to_numpy(), dtype=np.float64)
+        values = np.array(found.to_numpy(), dtype=np.float64)
+        text = self.huge_message(name, values)
+        if text:
+            raise ValueError(text)
+        return values
+
+    def huge_message(self, name: str, values: Array) -> str:
+        """Error text for numbers of a column whose squares would overflow; empty without any."""
+        huge = np.abs(values) > LARGEST
+        if not huge.any():
+            return ""
+        row = int(huge.argmax())
+        return (
+            f'{self.name}: column "{name}" must hold numbers up to {LARGEST:g} in size, or their '
+            f"squares overflow; got {values[row]:g} at {self.line(row)}. Correct it, or use "
+            "another unit."
+        )
 
     def has_commas(self, name: str, odd: Any) -> bool:
         """Whether the values that are no numbers are numbers with decimal commas."""
@@ -168,9 +228,13 @@ class Table:
     def odd_message(self, name: str, odd: Any, *, optional: bool = False) -> str:
         """Error text for values of a column that are no numbers."""
         row = int(odd.arg_true()[0])
+        if _is_boxed(self.frame[name]):
+            kind = _kind(self.frame[name])
+            return f'{self.name}: column "{name}" must hold numbers; it holds {kind}. Leave it out.'
         value = str(self.frame[name][row])
         text = (
-            f'{self.name}: column "{name}" must hold numbers; got {value!r} at {self.line(row)}, '
+            f'{self.name}: column "{name}" must hold numbers; got {short(value)} at '
+            f"{self.line(row)}, "
             f"{int(odd.sum())} such value(s) in all."
         )
         if re.match(_COMMA, value.strip()):
@@ -191,6 +255,8 @@ class Table:
         import polars as pl
 
         column = self.frame[self.check_column(name)]
+        if _is_boxed(column):
+            self.text(name)  # raises
         if column.null_count():
             row = int(column.is_null().arg_true()[0])
             raise ValueError(
@@ -204,3 +270,15 @@ class Table:
             return found.to_numpy()
         text = column.cast(pl.String).str.strip_chars()
         return read_times(text, self.line, f'{self.name}, column "{name}"')
+
+
+def _is_boxed(column: Any) -> bool:
+    """Whether the values of a column of Parquet are neither numbers, times nor text."""
+    import polars as pl
+
+    return bool(column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object))
+
+
+def _kind(column: Any) -> str:
+    """What such a column holds."""
+    return short(str(column.dtype)).strip("'")
