@@ -6,29 +6,26 @@ One personal model per node of a network, neighbours coupled, every fit with a c
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nefele import datasets, graphs, losses, penalties, solvers
-from nefele.certificate import Certificate
-from nefele.critical import lam_max
-from nefele.data import LocalData
-from nefele.graph import Graph
-from nefele.graphs import as_graph
-from nefele.lam_path import PathResult, path
-from nefele.problem import Problem
-from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
-from nefele.solvers import solve
-
 if TYPE_CHECKING:
     from nefele import (
         agnostic,
         baselines,
+        datasets,
         estimators,
         flavours,
         graph_learning,
+        graphs,
+        losses,
+        penalties,
         report,
         runtime,
+        solvers,
         theory,
     )
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
+    from nefele.certificate import Certificate
+    from nefele.critical import lam_max
+    from nefele.data import LocalData
     from nefele.estimators import (
         ConvexClustering,
         ForwardWithinNode,
@@ -42,6 +39,12 @@ if TYPE_CHECKING:
         keep_node,
         load,
     )
+    from nefele.graph import Graph
+    from nefele.graphs import as_graph
+    from nefele.lam_path import PathResult, path
+    from nefele.problem import Problem
+    from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
+    from nefele.solvers import solve
 
 __version__ = "0.1.0"
 
@@ -88,19 +91,28 @@ __all__ = [
     "theory",
 ]
 
-# These take long to import, most of them for scikit-learn: they are looked up at first use.
+# NumPy and SciPy take long to import, scikit-learn longer: all names are looked up at first use.
+# So the command line is there at once, and Ctrl-C ends it at any time.
 _PACKAGES = (
     "agnostic",
     "baselines",
+    "datasets",
     "estimators",
     "flavours",
     "graph_learning",
+    "graphs",
+    "losses",
+    "penalties",
     "report",
     "runtime",
+    "solvers",
     "theory",
 )
 _LAZY = {
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
+    "certificate": ("Certificate",),
+    "critical": ("lam_max",),
+    "data": ("LocalData",),
     "estimators": (
         "ConvexClustering",
         "ForwardWithinNode",
@@ -114,6 +126,12 @@ _LAZY = {
         "keep_node",
         "load",
     ),
+    "graph": ("Graph",),
+    "graphs": ("as_graph",),
+    "lam_path": ("PathResult", "path"),
+    "problem": ("Problem",),
+    "result": ("ConvergenceWarning", "DataWarning", "Record", "Result", "Status"),
+    "solvers": ("solve",),
 }
 _HOME = {name: package for package, names in _LAZY.items() for name in names}
 
@@ -122,7 +140,9 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"nefele.{name}")
     if name in _HOME:
-        return getattr(import_module(f"nefele.{_HOME[name]}"), name)
+        found = getattr(import_module(f"nefele.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'nefele' has no attribute {name!r}")
 
 

@@ -42,6 +42,22 @@ def say(text: str, err: bool = False) -> None:
     typer.echo(visible(text), err=err)
 
 
+def memory_message(error: MemoryError) -> str:
+    """Error text for too little memory, with what was asked for, if it is known.
+
+    Examples
+    --------
+    >>> memory_message(MemoryError("Unable to allocate 9 TiB for an array"))
+    'Error: There must be enough memory; unable to allocate 9 TiB for an array. Use fewer rows...
+    """
+    asked = str(error).strip().rstrip(".")
+    asked = asked[:1].lower() + asked[1:] if asked else "the system has none left"
+    return (
+        f"Error: There must be enough memory; {asked}. Use fewer rows, features, nodes or alphas, "
+        "or a machine with more memory."
+    )
+
+
 @contextmanager
 def input_errors() -> Iterator[None]:
     """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
