@@ -159,11 +159,12 @@ def print_scores(facts: dict[str, Any]) -> None:
     """The three methods side by side."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from nefele.runs.wording import COUPLED, OWN, POOLED
 
     summary = facts["summary"]
-    table = Table(title=f"Error at held-out rows ({summary['metric']})")
+    table = Table(title=Text(visible(f"Error at held-out rows ({summary['metric']})")))
     table.add_column("method", no_wrap=True)
     wrong = summary.get("wrong")
     heads = ["error", "vs own", *(["wrong"] if wrong else []), "nodes better", "worse"]

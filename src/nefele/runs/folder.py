@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shlex
@@ -84,7 +85,8 @@ class RunFolder:
         self.write(name, lambda part: part.write_bytes(data))
 
     def write_facts(self, facts: dict[str, Any]) -> None:
-        """Write run.json."""
+        """Write run.json, with a hash of all that it says."""
+        facts = {**facts, "sha256": _digest(facts)}
         self.write_text("run.json", json.dumps(facts, indent=2, allow_nan=False) + "\n")
 
     def read_facts(self) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class RunFolder:
         try:
             facts = json.loads(self.file("run.json").read_text(encoding="utf-8"))
             kind, number = facts["format"], facts["format_version"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(
                 f"{where!r} must be a run folder of nefele; it has no readable run.json."
             ) from None
@@ -104,6 +106,11 @@ class RunFolder:
             raise ValueError(
                 f"{where!r} must be a run of format {FORMAT_VERSION}; got {kind!r} {number!r}. Use "
                 "the version of nefele that wrote it."
+            )
+        if facts.pop("sha256", "") != _digest(facts):
+            raise ValueError(
+                f"{str(self.file('run.json'))!r} must be as nefele wrote it; it was changed by "
+                "hand, or is damaged. Restore it, or make the run again with --force."
             )
         return dict(facts)
 
@@ -197,6 +204,10 @@ class RunFolder:
             raise ValueError(
                 f"{str(path)!r} is missing or damaged. Repeat the run with --force."
             ) from None
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _advice(folder: RunFolder) -> str:

@@ -41,8 +41,10 @@ def predict_table(
     facts = folder.finished_facts()
     config = folder.read_config()
     folder.check_files("model.nefele")
-    table = Table.read(path)
+    model = load(folder.file("model.nefele"))
     features = tuple(facts["features"])
+    folder.check_steady(facts)
+    table = Table.read(path)
     for name in (config.node, *features):
         table.check_column(name)
     if column in table.columns:
@@ -55,8 +57,6 @@ def predict_table(
     gone[config.node] = _absent(table, config.node)
     keep, notes = _complete(table, gone, drop_missing)
     table, X = (table, X) if keep.all() else (table.take(keep), X[keep])
-    model = load(folder.file("model.nefele"))
-    folder.check_steady(facts)
     ids = table.ids(config.node)
     notes += _unknown(model, ids, table.name, unseen)
     frame = feature_frame(X, features, ids, config.node)
