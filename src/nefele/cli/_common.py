@@ -77,6 +77,16 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))  # ASCII: nothing in it steers
 
 
+def teller(quiet: bool) -> Callable[[str], None]:
+    """Prints what a user should know before the work begins, if there is to be any comment."""
+
+    def tell(text: str) -> None:
+        if not quiet:
+            say(f"Note: {text}", err=True)
+
+    return tell
+
+
 def progress_for(quiet: bool) -> Callable[[int], Any]:
     """Progress on a terminal, none elsewhere; see `nefele.runs.run.execute`."""
     from nefele.runs.run import silent

@@ -19,6 +19,7 @@ from nefele.cli._common import (
     input_errors,
     progress_for,
     say,
+    teller,
 )
 from nefele.cli._options import (
     Coords,
@@ -149,6 +150,7 @@ def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quie
                 force=force,
                 resume=resume,
                 progress=_watched(progress_for(quiet or as_json), steps),
+                tell=teller(quiet),
             )
     except (SystemExit, KeyboardInterrupt) as stop:
         if steps and getattr(stop, "code", 130) == 130:

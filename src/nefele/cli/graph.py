@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nefele.cli._common import Json, Quiet, check_file, input_errors, print_json, progress_for, say
+from nefele.cli._common import (
+    Json,
+    Quiet,
+    check_file,
+    input_errors,
+    print_json,
+    progress_for,
+    say,
+    teller,
+)
 from nefele.cli._options import (
     Coords,
     Data,
@@ -124,7 +133,7 @@ def graph(
         choose_kinds(config, wanted, keep)
         out = out or Path(f"nefele-graph-{file_stem(data)}.csv")
         _check_places(out, picture, (data, *([Path(graph)] if graph else [])), force)
-        found = compare_graphs(config, wanted, keep, progress_for(quiet or json))
+        found = compare_graphs(config, wanted, keep, progress_for(quiet or json), teller(quiet))
         if picture is not None:
             _draw(found, picture)
         facts = {**found.facts, "picture": picture and str(picture)}

@@ -47,9 +47,10 @@ def examine(data: Path, node: str, target: str | None, graph: Path | None) -> Fi
     return found
 
 
-def _columns(table: Table, node: str, target: str | None, found: Findings) -> list[str]:
-    """The numeric columns, and what is wrong with the others."""
-    features, text, constant, missing = [], [], [], {}
+def _columns(table: Table, node: str, target: str | None, found: Findings) -> dict[str, Any]:
+    """The numeric columns with their values, and what is wrong with the others."""
+    features: dict[str, Any] = {}
+    text, constant, missing = [], [], {}
     for name in table.columns:
         if name == node:
             continue
@@ -69,13 +70,13 @@ def _columns(table: Table, node: str, target: str | None, found: Findings) -> li
             if numbers.drop_nulls().n_unique() == 1:
                 constant.append(name)
             if name != target:
-                features.append(name)
+                features[name] = numbers
     try:
         check_features(features)
     except ValueError as error:
         found.errors.append(str(error))
     found.facts |= {
-        "features": features,
+        "features": list(features),
         "missing": missing,
         "not_numeric": text,
         "constant": constant,
@@ -151,17 +152,17 @@ def _ids(table: Table, node: str, n_features: int, found: Findings) -> NDArray[A
     return ids
 
 
-def _fixed(table: Table, node: str, features: list[str], found: Findings) -> None:
+def _fixed(table: Table, node: str, features: dict[str, Any], found: Findings) -> None:
     """Features that never change inside a node: no node can learn from them alone."""
     import polars as pl
 
     if not features or found.facts.get("rows_per_node", {"most": 0})["most"] < 2:
         return
-    frame = table.frame.select(pl.col(node), *(table.parsed(name)[0] for name in features))
-    spread = frame.group_by(node).agg(pl.col(features).drop_nulls().n_unique())
-    fixed = [
-        name for name in features if spread[name].max() == 1 and name not in found.facts["constant"]
-    ]
+    frame = pl.DataFrame([table.frame[node], *features.values()])
+    spread = frame.group_by(node).agg(pl.col(list(features)).drop_nulls().n_unique())
+    most = spread.select(pl.col(list(features)).max()).row(0, named=True)
+    constant = set(found.facts["constant"])
+    fixed = [name for name in features if most[name] == 1 and name not in constant]
     found.facts["constant_at_each_node"] = fixed
     if fixed:
         found.warnings.append(

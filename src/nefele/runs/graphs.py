@@ -24,6 +24,7 @@ from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.inputs import Inputs, read_rows
 from nefele.runs.run import Progress, _warnings_as_notes, silent
+from nefele.runs.sizes import print_nothing
 from nefele.runs.split import folds_inside
 from nefele.runs.wording import METRICS, missed_notes
 from nefele.solvers import PrimalDual
@@ -59,6 +60,7 @@ def compare_graphs(
     names: Iterable[str] | None = None,
     keep: str | None = None,
     progress: Progress = silent,
+    tell: Callable[[str], object] = print_nothing,
 ) -> Compared:
     """Judge candidate graphs at held-out rows, against no edges and one clique.
 
@@ -72,10 +74,12 @@ def compare_graphs(
         A candidate that must not be left out.
     progress : callable
         See `nefele.runs.run.execute`; steps without a solve have the gap NaN.
+    tell : callable
+        Given what a user should know before the work begins.
     """
     kinds, left_out = choose_kinds(config, names, keep)
     with _warnings_as_notes() as warned:
-        inputs = read_rows(config)
+        inputs = read_rows(config, tell)
         notes = list(inputs.notes)
         given: Graph | None = None
         if config.edge_file is not None and GIVEN in kinds:

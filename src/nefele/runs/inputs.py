@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from nefele._words import short
 from nefele.graph import Graph
 from nefele.runs.config import LEARNT, RunConfig, check_features
 from nefele.runs.edges import edge_graph
+from nefele.runs.sizes import print_nothing, size_note
 from nefele.runs.tables import Table
 
 _MANY = 10  # rows from which as many classes as rows are a mistake
@@ -82,14 +84,17 @@ def file_hash(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_inputs(config: RunConfig) -> Inputs:
-    """Read and check the files of a run; whatever would make the fit fail is a ValueError."""
-    rows = read_rows(config)
+def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:
+    """Read and check the files of a run; whatever would make the fit fail is a ValueError.
+
+    `tell` is given what a user should know before the work begins.
+    """
+    rows = read_rows(config, tell)
     graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
     return replace(rows, graph=graph, notes=(*rows.notes, *more, *few_rows(rows.ids)))
 
 
-def read_rows(config: RunConfig) -> Inputs:
+def read_rows(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:
     """Read and check the data file of a run; its graph is left open."""
     table = Table.read(Path(config.data))
     for name in (config.node, config.target, config.time, *(config.coords or ())):
@@ -113,7 +118,11 @@ def read_rows(config: RunConfig) -> Inputs:
     ids = table.ids(config.node)
     times = None if config.time is None else table.times(config.time)
     places, geographic = _places(table, config, ids)
-    return Inputs(X, y, ids, features, times, None, places, geographic, tuple(notes))
+    found = Inputs(X, y, ids, features, times, None, places, geographic, tuple(notes))
+    large = size_note(found, config.task)
+    if large:
+        tell(large)
+    return found
 
 
 def choose_features(

@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +103,7 @@ def read_csv(path: Path) -> tuple[Any, str, int]:
     check_file_name(path)
     first, number = _header(path)
     separator = sniff(first)
-    names = next(csv.reader(io.StringIO(first, newline=""), delimiter=separator))
-    names = unguarded_names([name.strip() for name in names])
+    names = unguarded_names([name.strip() for name in _fields(first, separator)])
     _check_distinct(path, names)
     try:
         frame = pl.read_csv(
@@ -154,6 +155,7 @@ def _ragged(path: Path, separator: str, width: int, error: Exception) -> str:
             "inside it. Remove it, or write it twice in a cell between quotation marks."
         )
     with (
+        _long_fields(),
         _open(path) as raw,
         io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as file,
     ):
@@ -176,8 +178,22 @@ def sniff(header: str) -> str:
     >>> sniff('station;"tmin, tmax";wind')
     ';'
     """
-    cut = {s: len(next(csv.reader(io.StringIO(header), delimiter=s))) for s in _SEPARATORS}
-    return max(_SEPARATORS, key=lambda s: cut[s])
+    return max(_SEPARATORS, key=lambda s: len(_fields(header, s)))
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    with _long_fields():
+        return next(csv.reader(io.StringIO(line, newline=""), delimiter=separator))
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Lets Python's reader of CSV take cells of any length."""
+    usual = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _first_line(error: Exception) -> str:

@@ -13,6 +13,7 @@ from nefele.runs.config import RunConfig
 from nefele.runs.folder import DONE, RunFolder, check_writable
 from nefele.runs.inputs import read_inputs
 from nefele.runs.opening import opened
+from nefele.runs.sizes import print_nothing
 
 if TYPE_CHECKING:
     from nefele.report.view import View
@@ -33,6 +34,7 @@ def execute(
     resume: bool = False,
     progress: Progress = silent,
     ours: Sequence[str] = (),
+    tell: Callable[[str], object] = print_nothing,
 ) -> tuple[RunFolder, dict[str, Any]]:
     """Do a run, or go on with one, or take the results of one that is done.
 
@@ -50,6 +52,8 @@ def execute(
         Given the number of solves, a context that yields tick(stage, gap).
     ours : sequence of str
         Files that may be in a new folder.
+    tell : callable
+        Given what a user should know before the work begins.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def execute(
     check_writable(Path(config.out))
     start = time.perf_counter()
     with _warnings_as_notes() as notes:
-        inputs = read_inputs(config)
+        inputs = read_inputs(config, tell)
         reading = time.perf_counter() - start
         from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
 

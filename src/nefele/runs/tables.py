@@ -27,6 +27,7 @@ class Table:
     Attributes
     ----------
     frame : polars.DataFrame
+    columns : list of str
     name : str
         How messages call the file.
     first_line : int or None
@@ -46,6 +47,8 @@ class Table:
     def __init__(self, frame: Any, name: str, first_line: int | None, places: Any = None) -> None:
         self.frame, self.name, self.first_line = frame, name, first_line
         self.places = places  # of the rows in the file, when some were left out
+        self.columns = list(frame.columns)
+        self._known = frozenset(self.columns)
         self.merged: dict[str, str] = {}  # by column: a text with and without its apostrophe
 
     @classmethod
@@ -83,13 +86,10 @@ class Table:
                 found.merged[name] = both
         return found
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.frame.columns)
-
     def check_column(self, name: str) -> str:
         """The name, if there is such a column; otherwise an error with a suggestion."""
+        if name in self._known:
+            return name
         try:
             return check_name(name, self.columns, "column")
         except ValueError as error:
