@@ -161,7 +161,7 @@ def test_an_early_interrupt_is_said(home):
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import nefele.runs.run as run\n"
-        "run.read_inputs = lambda config: os.kill(os.getpid(), signal.SIGINT)\n"
+        "run.read_inputs = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script + START[-1], *FIRST[:-5], "early", *FAST],

@@ -75,3 +75,10 @@ def test_what_is_not_set_is_left_out():
 def test_the_template_is_toml_whatever_its_file_is_called(name):
     keys = tomllib.loads(template(name))
     assert keys == tomllib.loads(template("plain"))
+
+
+def test_a_name_of_a_file_without_meaning_is_refused(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('data = "a\\u0000.csv"\nnode = "id"\ntarget = "y"\n')
+    with pytest.raises(ValueError, match=r"UTF-8 text; got '.*a\\x00.csv'"):
+        read_config(file)

@@ -8,7 +8,7 @@ from nefele._words import visible
 
 
 def check_file_name(path: Path | str) -> None:
-    r"""A ValueError when the name of a file is not UTF-8.
+    r"""A ValueError when the name of a file is not UTF-8, or has a character NUL.
 
     Examples
     --------
@@ -16,12 +16,11 @@ def check_file_name(path: Path | str) -> None:
     Traceback (most recent call last):
     ValueError: The name of a file must be UTF-8 text; got 'rows\xff.csv'. Rename it.
     """
-    try:
-        str(path).encode("utf-8")
-    except UnicodeEncodeError:
+    text = str(path)
+    if "\0" in text or text != text.encode("utf-8", "ignore").decode("utf-8"):
         raise ValueError(
-            f"The name of a file must be UTF-8 text; got '{visible(str(path))}'. Rename it."
-        ) from None
+            f"The name of a file must be UTF-8 text; got '{visible(text)}'. Rename it."
+        )
 
 
 def as_text(command: str) -> str:
