@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from nefele.cli import main
+from tests.waiting import LONG
 
 START = [sys.executable, "-c", "from nefele.cli import main; main()"]
 QUICK = ("--n-alphas", "5", "--folds", "2")
@@ -27,7 +28,7 @@ def process(*args, cwd, **env):
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **env},
         cwd=cwd,
-        timeout=600,
+        timeout=LONG,
         check=False,
     )
 

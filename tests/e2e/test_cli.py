@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LONG
+
 HEAVY = ("numba", "sklearn", "pandas", "polars", "matplotlib")
 
 
@@ -24,7 +26,7 @@ def nefele(*args, **env):
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **env},
-        timeout=300,
+        timeout=LONG,
         check=False,
     )
 

@@ -15,6 +15,7 @@ import nefele
 from nefele.datasets import load_states, split_states
 from nefele.graph_learning import graph_diagnostics
 from nefele.report import Picture, Step, View, write_report
+from tests.waiting import LONG
 
 ARGS = [
     "--no-sandbox",
@@ -116,7 +117,9 @@ def report(tmp_path_factory):
 def browser():
     found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=next(found), args=ARGS)
+        chromium = playwright.chromium.launch(
+            executable_path=next(found), args=ARGS, timeout=1000 * LONG
+        )
         yield chromium
         chromium.close()
 
@@ -126,6 +129,7 @@ class Opened:
 
     def __init__(self, browser, address, width, **options):
         self.context = browser.new_context(viewport={"width": width, "height": 800}, **options)
+        self.context.set_default_timeout(1000 * LONG)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", lambda m: self.complaints.append(m.text))

@@ -34,10 +34,10 @@ def found(*words):
     return json.loads(result.stdout)
 
 
-def start(*words, cwd):
-    """The same command as a process."""
+def start(*words, cwd, first=""):
+    """The same command as a process, in which some code may come first."""
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, "reproduce", *map(str, words)]
+    command = [sys.executable, "-c", first + SCRIPT, "reproduce", *map(str, words)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=cwd, env=env, stdout=pipe, stderr=pipe, text=True)
 

@@ -2,8 +2,6 @@
 
 import json
 import re
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from nefele.experiments import runner as runner_module
 from nefele.experiments.figures import svg
 from nefele.experiments.page import page
 from tests.experiments.commands import call, found, rows_by, start
+from tests.waiting import LONG
 
 GENERATED = ("fig2", "fig3", "fig4", "fig5", "fig7", "table1", "flavours")
 MSE = "MSE (40)"
@@ -177,7 +176,7 @@ def test_every_figure_regenerates_to_the_byte(tables, folder):
 def test_two_runs_give_the_same_bytes_whatever_the_number_of_jobs(tables, folder, tmp_path):
     words = ("fig4", "--quick", "--jobs", 2, "--quiet", "--out", "again")
     process = start(*words, cwd=tmp_path)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LONG)
     assert process.returncode == 0, err
     assert "Algorithm 1" in out
     for file in ("fig4.csv", "fig4.svg"):
@@ -230,17 +229,30 @@ def test_finished_settings_are_not_repeated(tmp_path, monkeypatch):
     assert len(calls) == 8
 
 
+# Ctrl-C while the process waits for its workers, who have done some settings by then.
+INTERRUPTED = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nefele.experiments import runner
+compute_all = runner._compute_all
+
+class Interrupting(list):
+    def __iter__(self):
+        for i, item in enumerate(super().__iter__()):
+            if i == 6:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield item
+
+runner._compute_all = lambda todo, *rest: compute_all(Interrupting(todo), *rest)
+"""
+
+
 def test_ctrl_c_leaves_a_folder_to_go_on_from(tables, folder, tmp_path):
     words = ("fig2", "--quick", "--jobs", 2, "--quiet", "--out", "out")
-    process = start(*words, cwd=tmp_path)
-    results = tmp_path / "out" / "results"
-    while process.poll() is None and not list(results.glob("fig2-*.json")):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
-    done = len(list(results.glob("fig2-*.json")))
-    assert 0 < done < 12
+    process = start(*words, cwd=tmp_path, first=INTERRUPTED)
+    _, err = process.communicate(timeout=LONG)
+    assert process.returncode == 130, err
+    assert list((tmp_path / "out" / "results").glob("fig2-*.json"))
     answer = found("fig2", "--quick", "--jobs", 1, "--out", tmp_path / "out")
     assert rows_by(answer, "fig2") == tables["fig2"]
 

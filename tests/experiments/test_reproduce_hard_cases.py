@@ -16,6 +16,7 @@ from nefele.experiments.tables import as_csv, as_table
 from nefele.experiments.weather import find_weather, load_weather
 from tests.experiments.commands import call, start
 from tests.experiments.test_digits import write_idx
+from tests.waiting import LONG
 
 HEAD = "min_temp,max_temp,station\n"
 
@@ -32,7 +33,7 @@ def elsewhere(tmp_path, monkeypatch):
 def test_table_2_is_the_same_in_every_process(tmp_path):
     for jobs in (1, 2):
         process = start("table2", "--quick", "--jobs", jobs, "--quiet", "--out", jobs, cwd=tmp_path)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=LONG)
         assert process.returncode == 0, err
     for name in ("table2.csv", "table2.svg"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()

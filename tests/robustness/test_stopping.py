@@ -125,10 +125,11 @@ def test_an_interrupt_during_the_preparation_returns_the_start():
 
 
 LONG_SOLVE = """
-    import sys
+    import signal
     import numpy as np
     from nefele import Graph, LocalData, Problem, solve
     from nefele.solvers import PrimalDual
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = np.random.default_rng(0)
     n = 50
     graph = Graph.from_edges([(i, i + 1) for i in range(n - 1)])

@@ -13,6 +13,7 @@ from nefele.graphs import grid
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, SquaredL2
 from nefele.solvers import PrimalDual, fused
 from nefele.solvers.fused import Fused, Layout, Turns
+from tests.waiting import LONG
 
 PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), Huber(0.3)]
 
@@ -237,4 +238,4 @@ assert os.waitpid(child, 0)[1] == 0
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_goes_on_alone():
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=300)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=LONG)

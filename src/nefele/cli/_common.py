@@ -119,7 +119,7 @@ def _bar(total: int) -> Iterator[Callable[[str, float], object]]:
 
         def tick(name: str, gap: float) -> None:
             shown = "" if math.isnan(gap) else f"gap {gap:.1e}"
-            progress.update(task, description=name, advance=1, gap=shown)
+            progress.update(task, description=name, advance=1, gap=shown, refresh=True)
 
         yield tick
 
