@@ -39,7 +39,7 @@ def two(monkeypatch):
 
 
 REAL = """
-from threadpoolctl import ThreadpoolController
+import scipy.linalg
 from nefele._threads import _libraries, one_blas_thread
 
 before = [lib.num_threads for lib in _libraries()]
