@@ -97,7 +97,7 @@ def fused_iteration(problem, budget=3.0):
     for _ in range(5):
         seconds = clock(lambda: [solver.step(problem, state) for _ in range(batch)])[0]
         best = min(best, seconds / batch)
-    return best, traffic(state.extra["fused"])
+    return best, traffic(state.iteration)
 
 
 def traffic(fused) -> int:

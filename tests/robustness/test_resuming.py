@@ -110,11 +110,11 @@ def test_random_edges_go_on_where_they_were(file):
         solver.step(problem(), state)
     with np.load(file, allow_pickle=False) as stored:
         scalars = json.loads(bytes(stored["facts"]))["scalars"]
-    assert scalars["rng"] == state.extra["rng"].bit_generator.state
+    assert scalars["rng"] == state.rng.bit_generator.state
     fresh = solver.init(problem(), state.w, state.u)
     arrays = {"w": state.w, "u": state.u, **solver.arrays(state)}
     solver.resume(problem(), fresh, scalars, arrays)
-    assert fresh.extra["rng"].random() == state.extra["rng"].random()
+    assert fresh.rng.random() == state.rng.random()
 
 
 def test_a_finished_solve_is_finished(file):

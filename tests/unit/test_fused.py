@@ -65,8 +65,9 @@ def after_steps(target, compiled, steps=12):
     for _ in range(steps):
         solver.step(target, state)
     if not compiled:
-        return [state.w, state.u, state.extra["w1"], *solver._plain(target, state)], state
-    fused = state.extra["fused"]
+        plain = state.iteration
+        return [plain.w, plain.u, plain.w1, *plain.next()], state
+    fused = state.iteration
     w, u = fused.layout.nodes_out(fused.w).copy(), fused.layout.flow_out(fused.u).copy()
     done = fused.unrelaxed(solver.relax)[0]
     return [w, u, done, *fused.unrelaxed()], state
@@ -101,7 +102,7 @@ def test_compiled_steps_equal_numpy_steps(penalty, d, graph, run):
         found[way], state = run(target, way)
         for x, y in zip(found[way], expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
-        fast = state.extra["fused"]
+        fast = state.iteration
         assert (len(fast.schedule[3]) > 1) == (way != "serial" and graph != "long edges")
         assert (fast.layout.order is not None) == (graph == "shuffled")
         assert (len(fast.scale) == 1) == (graph == "unit weights")
@@ -226,7 +227,7 @@ problem, solver = Problem(chain(n), data, penalty="l1", lam=0.1), PrimalDual()
 def step():
     state = solver.init(problem, np.zeros((n, 1)), np.zeros((n - 1, 1)))
     solver.step(problem, state)
-    return state.extra["fused"].w.copy()
+    return state.iteration.w.copy()
 
 before = step()
 child = os.fork()

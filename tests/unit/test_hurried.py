@@ -114,7 +114,7 @@ def test_numbers_that_overflow_are_a_failure():
     class Wild(PrimalDual):
         def step(self, problem, state):
             super().step(problem, state)
-            state.extra["w1"] = state.extra["w1"] * np.nan
+            state.iteration.w1 = state.iteration.w1 * np.nan
 
     with pytest.warns(ConvergenceWarning, match="failed"):
         result = solve(chain_problem(), Wild(polish=False), certify=False)

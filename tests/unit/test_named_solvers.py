@@ -9,7 +9,7 @@ from nefele import DataWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, HuberLoss, Logistic, Poisson, Squared
 from nefele.penalties import Huber, L1Norm, L2Norm, Quadratic, SquaredL2
 from nefele.solvers import ADMM, FedRelax, PrimalDualGradient, StochasticPrimalDual
-from nefele.solvers.fedrelax import _colours
+from nefele.solvers.fedrelax import colours
 from tests.problems import chain_problem, kind_of, random_data, random_graph
 
 PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), Huber(0.5)]
@@ -119,9 +119,9 @@ def test_pd_gradient_equals_a_naive_loop(loss, penalty):
     problem, gamma = network(loss, penalty), 0.8
     solver = PrimalDualGradient(gamma=gamma)
     state = started(solver, problem)
-    w, u, f = state.w.copy(), state.u.copy(), state.extra["size"]
+    w, u, f = state.w.copy(), state.u.copy(), state.size
     solver.step(problem, state)
-    steep = state.extra["steep"]  # after backtracking
+    steep = state.steep  # after backtracking
     after = w.copy()
     for i in range(7):
         grad = problem.loss.restrict(np.array([i])).grad(w[i : i + 1])[0]
@@ -147,7 +147,7 @@ def test_spdhg_equals_a_naive_loop(fraction, penalty):
     w, u, ahead = state.w.copy(), state.u.copy(), state.u.copy()
     m, rng = problem.graph.n_edges, np.random.default_rng(5)
     batch = max(1, round(fraction * m))
-    tau, sigma = state.extra["tau"], state.extra["sigma"]
+    tau, sigma = state.tau, state.sigma
     for _ in range(3):
         for i in range(7):
             out = sum(ahead[e] * ((h == i) - (t == i)) for e, (h, t) in enumerate(ends(problem)))
@@ -171,7 +171,7 @@ def test_fedrelax_equals_a_naive_loop(schedule, loss):
     solver = FedRelax(schedule)
     state = started(solver, problem)
     w = state.w.copy()
-    order = [range(8)] if schedule == "jacobi" else _colours(problem.graph)
+    order = [range(8)] if schedule == "jacobi" else colours(problem.graph)
     A = problem.graph.adjacency.toarray()
     for nodes in order:
         before = w.copy()
@@ -272,14 +272,14 @@ def test_pd_gradient_steps_meet_the_condition():
     """1/tau - D^T sigma D - l/2 is positive definite where there are edges."""
     problem = network()
     solver = PrimalDualGradient()
-    extra = started(solver, problem).extra
+    state = started(solver, problem)
     D = dense_incidence(problem.graph)
-    sigma = extra["size"] / (2 * extra["gamma"])
-    bend = extra["steep"] + extra["through"] / extra["gamma"]
+    sigma = state.size / (2 * state.gamma)
+    bend = state.steep + state.through / state.gamma
     np.testing.assert_allclose(
-        extra["steep"], np.linalg.norm(problem.loss.hess(np.zeros((8, 2))), 2, axis=(1, 2))
+        state.steep, np.linalg.norm(problem.loss.hess(np.zeros((8, 2))), 2, axis=(1, 2))
     )
-    excess = np.diag(bend - extra["steep"] / 2) - D.T @ (sigma[:, None] * D)
+    excess = np.diag(bend - state.steep / 2) - D.T @ (sigma[:, None] * D)
     assert np.linalg.eigvalsh(excess).min() >= -1e-12
 
 
@@ -291,10 +291,10 @@ def test_spdhg_steps_meet_the_condition(batch):
     )
     data = random_data(np.random.default_rng(0), [4] * 6, 2)
     problem = Problem(graph, data, lam=0.3)
-    extra = started(StochasticPrimalDual(fraction=batch / 6), problem).extra
-    assert extra["batch"] == batch
+    state = started(StochasticPrimalDual(fraction=batch / 6), problem)
+    assert state.batch == batch
     D = dense_incidence(graph)
-    B = np.sqrt(extra["sigma"])[:, None] * D * np.sqrt(extra["tau"])
+    B = np.sqrt(state.sigma)[:, None] * D * np.sqrt(state.tau)
     sets = list(itertools.combinations(range(6), batch))
     mean = np.zeros((6, 6))
     for chosen in sets:
@@ -310,10 +310,10 @@ def test_pd_gradient_backtracks_where_the_hessian_grows(loss):
     solver = PrimalDualGradient()
     zero = np.zeros((5, 2))
     state = solver.init(problem, zero, np.zeros((4, 2)))
-    first = state.extra["steep"]
+    first = state.steep
     for _ in range(100):
         solver.step(problem, state)
-    assert (state.extra["steep"] >= first).all() and (state.extra["steep"] > first).any()
+    assert (state.steep >= first).all() and (state.steep > first).any()
     assert solve(problem, solver, tol=1e-5).converged
 
 
@@ -380,17 +380,17 @@ def test_admm_balances_rho():
     state = started(far, problem)
     for _ in range(300):
         far.step(problem, state)
-    assert state.extra["rho"] < 1e3
+    assert state.rho < 1e3
     fixed = ADMM(rho=1e4, balance=False)
     state = started(fixed, problem)
     for _ in range(50):
         fixed.step(problem, state)
-    assert state.extra["rho"] == 1e4
+    assert state.rho == 1e4
 
 
 def test_colours_are_proper_and_complete():
     graph = random_graph(np.random.default_rng(0), 30, density=0.3)
-    groups = _colours(graph)
+    groups = colours(graph)
     assert sorted(np.concatenate(groups).tolist()) == list(range(30))
     colour = np.empty(30, int)
     for c, nodes in enumerate(groups):

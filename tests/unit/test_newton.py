@@ -205,14 +205,14 @@ def test_every_iterate_is_inside(loss, penalty):
     zero = np.zeros((problem.graph.n_nodes, 2)), np.zeros((problem.graph.n_edges, 2))
     solver = Newton()
     state = solver.init(problem, *zero)
-    cones = state.extra["terms"].edges
+    cones = state.terms.edges
     while cones.total > 1e-9 * cones.first:
         before = cones.total
         solver.step(problem, state)
         assert (cones.t > np.linalg.norm(cones.v, axis=1)).all()
         assert (problem.penalty.domain_ratio(state.u, problem.scale) < 1).all()
         assert cones.total < 1.5 * before
-    assert state.extra["steps"] < 40
+    assert state.steps < 40
 
 
 def test_nodes_out_of_reach_and_alone():

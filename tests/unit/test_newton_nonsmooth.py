@@ -199,7 +199,7 @@ def test_a_correction_lengthens_or_is_taken_back(penalty):
     solver = Newton()
     zero = np.zeros((30, 2)), np.zeros((problem.graph.n_edges, 2))
     state = solver.init(problem, *zero)
-    terms = state.extra["terms"]
+    terms = state.terms
     while terms.total > 1e-8 * terms.first:
         solver.step(problem, state)
         assert (terms.rows.t > np.abs(terms.rows.v[:, 0])).all()
@@ -210,7 +210,7 @@ def test_a_correction_lengthens_or_is_taken_back(penalty):
         terms.restore(saved)
         np.testing.assert_array_equal(terms.edges.ahead_flow(0.3), flow)
         assert terms.ahead(0.3) == ahead
-    assert state.extra["steps"] < 40
+    assert state.steps < 40
 
 
 @pytest.mark.parametrize("penalty", [L2Norm(), L1Norm(), LinfNorm()], ids=name)

@@ -168,9 +168,11 @@ def test_keyboard_interrupt_in_a_callback_leaves_a_usable_result():
 
 def test_keyboard_interrupt_in_a_step_leaves_a_usable_result():
     class Interrupted(PrimalDual):
+        k = 0
+
         def step(self, problem, state):
-            state.extra["k"] = state.extra.get("k", 0) + 1
-            if state.extra["k"] == 10:
+            self.k += 1
+            if self.k == 10:
                 raise KeyboardInterrupt
             super().step(problem, state)
 

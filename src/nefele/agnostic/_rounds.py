@@ -20,7 +20,7 @@ from nefele.graph import Graph
 from nefele.runtime.faults import Faults, Post
 from nefele.runtime.links import Links
 from nefele.runtime.messages import Message
-from nefele.solvers.fedrelax import _colours
+from nefele.solvers.fedrelax import colours
 
 Pool = Callable[[Any], list[Moved]]
 
@@ -65,7 +65,7 @@ class Relaxation:
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
         self.pool, self.schedule, self.seed = pool, schedule, seed
         self.links, self.weight = Links(graph), np.repeat(graph.weight, 2)
-        self.colours = [nodes.tolist() for nodes in _colours(graph)]
+        self.colours = [nodes.tolist() for nodes in colours(graph)]
         self.post = Post(self.links.receivers, faults, graph.ids)
         self.state: dict[int, Moved] = {}
         self.news: dict[int, tuple[int, Array]] = {}  # by link: round it was made in, predictions

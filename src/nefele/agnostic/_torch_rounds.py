@@ -13,6 +13,8 @@ from nefele.agnostic._torch_base import Tensor, to_numpy, torch
 from nefele.agnostic._torch_stack import Padded, Source, Stack
 from nefele.graph import Graph
 from nefele.penalties import Penalty
+from nefele.solvers.steps import scaled
+from nefele.solvers.updates import ahead, dual
 
 # Adam keeps little momentum, since the flow turns between rounds, and forgets no large gradient:
 # with its usual (0.9, 0.999) linear networks ended up to 18% above the optimum, or burst after
@@ -94,7 +96,7 @@ class Rounds:
         self.u = np.zeros((graph.n_edges, stack.n_parameters))
         degree = graph.degree if self.coupled else np.zeros(graph.n_nodes)
         self.inverse = degree / gamma  # 1 / tau_i, 0 at isolated nodes: these just train
-        self.sigma = np.full(graph.n_edges, 1 / (2 * gamma))
+        self.sigma = scaled(graph, np.ones(graph.n_edges), gamma)[1]
         self.idle = np.flatnonzero(~labelled & (self.inverse > 0))
 
     def run(self, rounds: int) -> list[NetRound]:
@@ -113,8 +115,8 @@ class Rounds:
                     "scale the features and the target."
                 )
             if self.coupled:
-                v = self.u + self.sigma[:, None] * self.graph.diff(2 * after - before)
-                self.u = self.penalty.prox_conjugate(v, self.scale, self.sigma)
+                diff = self.graph.diff(ahead(before, after))
+                self.u = dual(self.penalty, self.u, diff, self.scale, self.sigma)
             history.append(NetRound(k, *self.measure(after), time.perf_counter() - started))
         return history
 

@@ -18,7 +18,7 @@ from nefele.result import relative_gap
 from nefele.runtime.faults import Faults, Post
 from nefele.runtime.links import Links
 from nefele.runtime.messages import Ledger, Message
-from nefele.solvers.fedrelax import Block, FedRelax, _colours, contraction
+from nefele.solvers.fedrelax import Block, FedRelax, colours, contraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +130,13 @@ class _Relaxation:
         zero = np.zeros((n, problem.d))
         state = solver.init(problem, zero, np.zeros((graph.n_edges, problem.d)))
         self.problem, self.solver = problem, solver
-        self.w, self.step = state.w.copy(), state.extra["step"]
+        self.w, self.step = state.w.copy(), state.step
         self.first = np.sqrt(((self._together(state.w) - state.w) ** 2).sum(axis=1)).max()
         self.blocks = [Block.of(problem, np.array([i])) for i in range(n)]
         self.groups: list[NDArray[np.int64]] = [np.arange(n)]
         self.hop = 1
         if solver.schedule != "jacobi":
-            self.groups, self.hop = _colours(graph), 0
+            self.groups, self.hop = colours(graph), 0
         self.links = Links(graph)
         senders = self.links.senders
         # News per link: parameters and the round they were made in; all start from the same w.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from nefele.losses.base import BoundLoss
 from nefele.penalties import Penalty
 from nefele.problem import Problem
 from nefele.solvers import PrimalDual
+from nefele.solvers.plain import Plain
+from nefele.solvers.updates import ahead, dual, primal, relaxed
 
 Error = Callable[[int, int, Array], Array]
 
@@ -52,10 +54,10 @@ class Node:
         for edge in sorted(self.flows):
             flow += self.signs[edge] * self.flows[edge][1]
         self.steps += 1
-        w1 = self.loss.prox(self.w - self.tau * flow, self.tau, start=self.w)
+        w1 = primal(self.loss, self.w, flow, self.tau)
         self.w1 = w1 + self.error(self.steps, w1)
-        self.said = 2 * self.w1 - self.w
-        self.w = self.w + self.relax * (self.w1 - self.w)
+        self.said = ahead(self.w, self.w1)
+        self.w = relaxed(self.w, self.w1, self.relax)
 
 
 @dataclass
@@ -81,16 +83,18 @@ class Edge:
     def step(self) -> None:
         """Update the flow from what both ends said."""
         diff = self.heard[0][1] - self.heard[1][1]
-        self.u1 = self.penalty.prox_conjugate(self.u + self.sigma * diff, self.scale, self.sigma)
-        self.u = self.u + self.relax * (self.u1 - self.u)
+        self.u1 = dual(self.penalty, self.u, diff, self.scale, self.sigma)
+        self.u = relaxed(self.u, self.u1, self.relax)
         self.steps += 1
 
 
 def build(problem: Problem, solver: PrimalDual, error: Error) -> tuple[list[Node], list[Edge]]:
     """All nodes and edges of a problem, with the solver's start and steps."""
     graph, d = problem.graph, problem.d
-    start = solver.init(problem, np.zeros((graph.n_nodes, d)), np.zeros((graph.n_edges, d)))
-    tau, sigma = start.extra["tau"], start.extra["sigma"]
+    zeros = np.zeros((graph.n_nodes, d)), np.zeros((graph.n_edges, d))
+    start = replace(solver, compiled=False).init(problem, *zeros).iteration
+    assert isinstance(start, Plain)
+    tau, sigma = start.tau, start.sigma
     signs: list[dict[int, float]] = [{} for _ in range(graph.n_nodes)]
     for e, (head, tail) in enumerate(zip(graph.head.tolist(), graph.tail.tolist(), strict=True)):
         signs[head][e], signs[tail][e] = 1.0, -1.0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
@@ -23,7 +24,21 @@ _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
 
 
 @dataclass
-class ADMM(Solver):
+class ADMMState(State):
+    """Copies of the parameters at the edges, and their weight."""
+
+    rho: float  # weight of the copies
+    head: Array  # copies z_ie of the heads' parameters, shape (n_edges, d)
+    tail: Array  # and of the tails'
+    alone: NDArray[np.bool_]  # nodes without edges
+    long: Array  # steps of these
+    ends: Any  # |D^T|: sums over the edges of each node
+    k: int = 0  # iterations done
+    changes: int = 0  # how often rho has changed
+
+
+@dataclass
+class ADMM(Solver[ADMMState]):
     """Network Lasso's ADMM: a copy z_ie of w_i at each edge e of node i, each with a multiplier.
 
     With y_ie the scaled multipliers::
@@ -64,33 +79,31 @@ class ADMM(Solver):
         if self.rho is not None:
             check_number(self.rho, "rho", low=0.0, strict=True)
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> ADMMState:
         graph, curvature = problem.graph, problem.loss.curvature()
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
-        state = State(w, np.zeros_like(u0) if alone.all() else u0.copy())
+        u = np.zeros_like(u0) if alone.all() else u0.copy()
         known = curvature > 0
         default = float(curvature[known].mean()) if known.any() else 1.0
         default /= float(graph.degree[~alone].mean()) if not alone.all() else 1.0
-        state.extra.update(
+        return ADMMState(
+            w,
+            u,
             rho=self.rho or default,
+            head=w[graph.head],
+            tail=w[graph.tail],
             alone=alone,
             long=_LONG / np.where(known, curvature, 1.0),
             ends=abs(graph.incidence_t),
-            head=w[graph.head],
-            tail=w[graph.tail],
-            k=0,
-            changes=0,
         )
-        return state
 
-    def step(self, problem: Problem, state: State) -> None:
-        extra, graph = state.extra, problem.graph
-        rho, alone = extra["rho"], extra["alone"]
-        step = np.where(alone, extra["long"], 1 / (rho * np.maximum(graph.degree, 1)))
+    def step(self, problem: Problem, state: ADMMState) -> None:
+        graph, rho, alone = problem.graph, state.rho, state.alone
+        step = np.where(alone, state.long, 1 / (rho * np.maximum(graph.degree, 1)))
         # Sums over the edges of each node: |D^T| (head + tail)/2 + D^T (head - tail)/2 - D^T y.
-        both, apart = extra["head"] + extra["tail"], extra["head"] - extra["tail"]
-        copies = extra["ends"] @ (both / 2) + graph.div(apart / 2 - state.u / rho)
+        both, apart = state.head + state.tail, state.head - state.tail
+        copies = state.ends @ (both / 2) + graph.div(apart / 2 - state.u / rho)
         mean = copies / np.maximum(graph.degree, 1)[:, None]
         state.w = problem.loss.prox(np.where(alone[:, None], state.w, mean), step, start=state.w)
         if not problem.coupled:
@@ -99,38 +112,40 @@ class ADMM(Solver):
         b = state.w[graph.tail] - state.u / rho
         half = np.full(graph.n_edges, rho / 2)
         state.u = problem.penalty.prox_conjugate((rho / 2) * (a - b), problem.scale, half)
-        before = extra["head"], extra["tail"]
-        extra["head"], extra["tail"] = a - state.u / rho, b + state.u / rho
-        extra["k"] += 1
-        if self.balance and extra["k"] % _EVERY == 0 and extra["changes"] < _MOST_CHANGES:
-            self._balance(problem, state, *before)
+        before = state.head, state.tail
+        state.head, state.tail = a - state.u / rho, b + state.u / rho
+        state.k += 1
+        if self.balance and state.k % _EVERY == 0 and state.changes < _MOST_CHANGES:
+            _balance(problem, state, *before)
 
-    def scalars(self, state: State) -> dict[str, Any]:
-        return {name: state.extra[name] for name in ("rho", "k", "changes")}
+    def scalars(self, state: ADMMState) -> dict[str, Any]:
+        return {"rho": state.rho, "k": state.k, "changes": state.changes}
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        return {name: state.extra[name] for name in ("head", "tail")}
+    def arrays(self, state: ADMMState) -> dict[str, Array]:
+        return {"head": state.head, "tail": state.tail}
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self, problem: Problem, state: ADMMState, scalars: dict[str, Any], arrays: dict[str, Array]
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.extra.update(scalars, head=arrays["head"], tail=arrays["tail"])
+        state.rho, state.k, state.changes = (scalars[name] for name in ("rho", "k", "changes"))
+        state.head, state.tail = arrays["head"], arrays["tail"]
 
-    def _balance(self, problem: Problem, state: State, head: Array, tail: Array) -> None:
-        """Boyd et al. (3.13): residuals w_i - z_ie of the copies, rho (z+ - z) of the multipliers.
 
-        The state keeps u = rho y, so that y is rescaled along with rho.
-        """
-        extra, graph = state.extra, problem.graph
-        primal = np.hypot(
-            np.linalg.norm(state.w[graph.head] - extra["head"]),
-            np.linalg.norm(state.w[graph.tail] - extra["tail"]),
-        )
-        dual = extra["rho"] * np.hypot(
-            np.linalg.norm(extra["head"] - head), np.linalg.norm(extra["tail"] - tail)
-        )
-        if primal > _APART * dual:
-            extra["rho"], extra["changes"] = 2 * extra["rho"], extra["changes"] + 1
-        elif dual > _APART * primal:
-            extra["rho"], extra["changes"] = extra["rho"] / 2, extra["changes"] + 1
+def _balance(problem: Problem, state: ADMMState, head: Array, tail: Array) -> None:
+    """Boyd et al. (3.13): residuals w_i - z_ie of the copies, rho (z+ - z) of the multipliers.
+
+    The state keeps u = rho y, so that y is rescaled along with rho.
+    """
+    graph = problem.graph
+    primal = np.hypot(
+        np.linalg.norm(state.w[graph.head] - state.head),
+        np.linalg.norm(state.w[graph.tail] - state.tail),
+    )
+    dual = state.rho * np.hypot(
+        np.linalg.norm(state.head - head), np.linalg.norm(state.tail - tail)
+    )
+    if primal > _APART * dual:
+        state.rho, state.changes = 2 * state.rho, state.changes + 1
+    elif dual > _APART * primal:
+        state.rho, state.changes = state.rho / 2, state.changes + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
@@ -13,23 +13,24 @@ from nefele.problem import Problem
 
 @dataclass
 class State:
-    """What a solver carries from one iteration to the next.
+    """What a solver carries from one iteration to the next; each adds fields of its own.
 
     Examples
     --------
     >>> import numpy as np
-    >>> State(w=np.zeros((2, 1)), u=np.zeros((1, 1))).extra
-    {}
+    >>> State(w=np.zeros((2, 1)), u=np.zeros((1, 1))).final
+    False
     """
 
-    w: Array
-    u: Array
-    extra: dict[str, Any] = field(default_factory=dict)
-    #: Whether this is the last point, which must carry a certificate.
-    final: bool = False
+    w: Array  # parameters, shape (n_nodes, d)
+    u: Array  # flow, shape (n_edges, d)
+    final: bool = field(default=False, kw_only=True)  # the last point must carry a certificate
 
 
-class Solver(ABC):
+S = TypeVar("S", bound=State)
+
+
+class Solver(ABC, Generic[S]):
     """Mathematics only: the loop lives in `run`."""
 
     #: Iterations when the caller gives no max_iter.
@@ -40,15 +41,15 @@ class Solver(ABC):
         return None
 
     @abstractmethod
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> S:
         """State before the first iteration."""
 
     @abstractmethod
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: S) -> None:
         """One iteration, changing the state."""
 
     def certify(
-        self, problem: Problem, state: State, *, tol: float, exact: bool
+        self, problem: Problem, state: S, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """A point and its certificate, good enough for tol if that can be had.
 
@@ -56,26 +57,26 @@ class Solver(ABC):
         """
         return state.w, problem.certificate(state.w, state.u)
 
-    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def point(self, problem: Problem, state: S) -> tuple[Array, Array]:
         """Parameters and flow to judge without a certificate."""
         return state.w, state.u
 
-    def current(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def current(self, problem: Problem, state: S) -> tuple[Array, Array]:
         """Parameters and flow to start from when a solve is resumed."""
         return state.w, state.u
 
-    def scalars(self, state: State) -> dict[str, Any]:
+    def scalars(self, state: S) -> dict[str, Any]:
         """What a resumed solve needs beside arrays; anything that JSON can hold."""
         return {}
 
-    def arrays(self, state: State) -> dict[str, Array]:
+    def arrays(self, state: S) -> dict[str, Array]:
         """Arrays of floats that a resumed solve needs beside those of `current`, by name."""
         return {}
 
     def resume(
         self,
         problem: Problem,
-        state: State,
+        state: S,
         scalars: dict[str, Any],
         arrays: dict[str, Array],
     ) -> None:
@@ -85,10 +86,10 @@ class Solver(ABC):
         """
         state.w, state.u = arrays["w"], arrays["u"]
 
-    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+    def promising(self, problem: Problem, state: S, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones."""
         return False
 
-    def adapt(self, problem: Problem, state: State, gap: float) -> None:
+    def adapt(self, problem: Problem, state: S, gap: float) -> None:
         """Called after each certified point."""
         return None

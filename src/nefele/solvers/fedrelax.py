@@ -7,7 +7,6 @@ here has the factor that makes its fixed point the minimiser of the problem it w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +18,21 @@ from nefele.graph import Graph
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
+from nefele.solvers.updates import Prox, refit
 
 _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
 
-Prox = Callable[[Array, Array, Array], Array]
+
+@dataclass
+class RelaxState(State):
+    """The nodes that move together, and their steps."""
+
+    step: Array  # of each node's prox
+    blocks: list[Block]  # one after the other
 
 
 @dataclass
-class FedRelax(Solver):
+class FedRelax(Solver[RelaxState]):
     """w_i <- argmin_w L_i(w) + lam sum_j A_ij phi(w - w_j), phi quadratic (AGN, Algorithm 1).
 
     For `SquaredL2` this is the loss's prox with step 1/(lam d_i) at the weighted mean of the
@@ -67,7 +73,7 @@ class FedRelax(Solver):
                 'Use solver="auto".'
             )
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> RelaxState:
         graph, curvature = problem.graph, problem.loss.curvature()
         unit = problem.penalty.curvature(np.zeros((1, problem.d)))[0]
         pull = problem.lam * graph.weighted_degree * float(np.linalg.eigvalsh(unit)[-1])
@@ -75,18 +81,16 @@ class FedRelax(Solver):
         w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
         long = _LONG / np.where(curvature > 0, curvature, 1.0)
         step = np.where(alone, long, 1 / np.where(alone, 1.0, pull))
-        state = State(w, u0)
         if self.schedule == "jacobi":
             blocks = [Block(problem, np.arange(graph.n_nodes), problem.loss.prox)]
         else:
-            blocks = [Block.of(problem, nodes) for nodes in _colours(graph)]
-        state.extra.update(step=step, blocks=blocks)
-        return state
+            blocks = [Block.of(problem, nodes) for nodes in colours(graph)]
+        return RelaxState(w, u0, step, blocks)
 
-    def step(self, problem: Problem, state: State) -> None:
-        step, w = state.extra["step"], state.w
-        for block in state.extra["blocks"]:
-            new = block.update(problem, w, step[block.nodes])
+    def step(self, problem: Problem, state: RelaxState) -> None:
+        w = state.w
+        for block in state.blocks:
+            new = block.update(problem, w, state.step[block.nodes])
             if len(new) == len(w):
                 w = new
             else:
@@ -94,11 +98,11 @@ class FedRelax(Solver):
                 w[block.nodes] = new
         state.w = w
 
-    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def point(self, problem: Problem, state: RelaxState) -> tuple[Array, Array]:
         return state.w, problem.smooth_flow(state.w)
 
     def certify(
-        self, problem: Problem, state: State, *, tol: float, exact: bool
+        self, problem: Problem, state: RelaxState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """The flow of a smooth penalty is its gradient."""
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
@@ -120,8 +124,7 @@ class Block:
 
     def update(self, problem: Problem, w: Array, step: Array) -> Array:
         """New parameters of these nodes; of w only they and their neighbours matter."""
-        old = w[self.nodes]
-        return self.prox(old - step[:, None] * self.slope(problem, w), step, old)
+        return refit(self.prox, w[self.nodes], self.slope(problem, w), step)
 
     def slope(self, problem: Problem, w: Array) -> Array:
         """Gradient of lam sum_j A_ij phi(w_i - w_j), which is linear in the differences."""
@@ -160,7 +163,7 @@ def _own_prox(problem: Problem, nodes: NDArray[np.int64]) -> Prox:
     return prox
 
 
-def _colours(graph: Graph) -> list[NDArray[np.int64]]:
+def colours(graph: Graph) -> list[NDArray[np.int64]]:
     """Greedy colouring: each node takes the least colour that no earlier neighbour has."""
     near, ptr = graph.adjacency.indices, graph.adjacency.indptr
     colour = np.full(graph.n_nodes, -1)

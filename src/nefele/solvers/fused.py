@@ -190,8 +190,8 @@ class Fused:
             and problem.graph.n_edges * problem.d >= _LEAST_WORK
         )
 
-    def set_steps(self, gamma: float, tau: Array) -> None:
-        """Precompute the affine proxes w+ = A_i v + c_i for these steps."""
+    def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:
+        """Precompute the affine proxes w+ = A_i v + c_i; sigma follows from gamma and the flow."""
         order = self.layout.order
         self.gamma, self.tau = gamma, self.layout.nodes_in(tau)
         if self.dims is not None:  # in place: A holds 120 MB for a million nodes, d = 5
@@ -249,3 +249,17 @@ class Fused:
         if self.layout.order is None:
             return w, u
         return self.layout.nodes_out(w), self.layout.flow_out(u)
+
+    def current(self) -> tuple[Array, Array]:
+        """The relaxed iterate, in graph order."""
+        return self.layout.nodes_out(self.w), self.layout.flow_out(self.u)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a resumed solve needs beside the relaxed iterate, in the order of the layout."""
+        return {"q": self.q.copy(), "wbar": self.wbar.copy()}
+
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Go on from `arrays` and the relaxed iterate, its "w" and "u"."""
+        self.set_w(arrays["w"])
+        self.u[:] = self.layout.flow_in(arrays["u"])
+        self.q[:], self.wbar[:] = arrays["q"], arrays["wbar"]

@@ -16,7 +16,14 @@ _MOST_REACH = 1e16
 
 
 @dataclass
-class Local(Solver):
+class LocalState(State):
+    """How long the last proximal step was."""
+
+    reach: float = 0.0  # in units of 1 / curvature; 0 before the first
+
+
+@dataclass
+class Local(Solver[LocalState]):
     """Local minimisers, of least norm where there are many.
 
     Examples
@@ -31,27 +38,27 @@ class Local(Solver):
         if problem.coupled:
             raise ValueError(f'Local needs lam = 0; got lam={problem.lam:g}. Use solver="auto".')
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
-        return State(w0, np.zeros_like(u0))
+    def init(self, problem: Problem, w0: Array, u0: Array) -> LocalState:
+        return LocalState(w0, np.zeros_like(u0))
 
-    def step(self, problem: Problem, state: State) -> None:
-        if "reach" in state.extra:  # longer proximal steps refine iterative minimisers
-            state.extra["reach"] = min(100 * state.extra["reach"], _MOST_REACH)
+    def step(self, problem: Problem, state: LocalState) -> None:
+        if state.reach:  # longer proximal steps refine iterative minimisers
+            state.reach = min(100 * state.reach, _MOST_REACH)
             curvature = problem.loss.curvature()
-            step = state.extra["reach"] / np.where(curvature > 0, curvature, 1.0)
+            step = state.reach / np.where(curvature > 0, curvature, 1.0)
             state.w = problem.loss.prox(state.w, step, start=state.w)
         else:
             state.w = problem.loss.minimise()
-            state.extra["reach"] = 1e8
+            state.reach = 1e8
 
-    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+    def promising(self, problem: Problem, state: LocalState, tol: float) -> bool:
         return True
 
-    def scalars(self, state: State) -> dict[str, Any]:
-        return dict(state.extra)
+    def scalars(self, state: LocalState) -> dict[str, Any]:
+        return {"reach": state.reach}
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self, problem: Problem, state: LocalState, scalars: dict[str, Any], arrays: dict[str, Array]
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.extra.update(scalars)
+        state.reach = scalars["reach"]

@@ -36,11 +36,11 @@ from nefele.certificate import Certificate
 from nefele.forest import Forest
 from nefele.problem import Problem
 from nefele.result import relative_gap
-from nefele.solvers import newton_memory
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver
 from nefele.solvers.cones import edge_kind
 from nefele.solvers.direct import SmallGraph
 from nefele.solvers.loop import run
+from nefele.solvers.newton_state import NewtonState
 from nefele.solvers.polish import _group_means, _groups
 from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.quotient import same_clusters
@@ -61,7 +61,7 @@ _MOST_STEPS, _MOST_FAILURES = 80, 8
 
 
 @dataclass
-class Newton(Solver):
+class Newton(Solver[NewtonState]):
     """Primal-dual interior-point steps: about ten to twenty, whatever the size.
 
     Each step factorises a system with one block of d x d numbers per node and edge: cheap over
@@ -83,64 +83,56 @@ class Newton(Solver):
     def check(self, problem: Problem) -> None:
         check(problem)
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> NewtonState:
         graph, loss = problem.graph, problem.loss
-        state = State(w0.copy(), u0.copy())
         alone = graph.degree == 0 if problem.coupled else np.ones(graph.n_nodes, dtype=bool)
+        state = NewtonState(w0.copy(), u0.copy(), alone)
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
         if not problem.coupled:
             return state
         warm = bool(w0.any() or u0.any())
         if warm:
-            state.extra["start"] = state.w.copy(), u0
+            state.start = state.w.copy(), u0
         usable = warm and loss.smooth and edge_kind(problem) == "cones"
-        error = _error(problem, state, alone) if usable else 1.0
+        error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
         else:
             state.w[~alone], state.u[:] = 0.0, 0.0
             value = float(loss.value(state.w).sum())
         value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
-        terms = Terms(problem, state.w, state.u, value, alone)
-        state.u = terms.flow
-        slope = _slope(terms, state.w, alone)
-        reach = float(np.abs(slope).sum())
-        state.extra.update(
-            terms=terms,
-            system=Forest.of(graph) or SmallGraph(graph, problem.d),
-            alone=alone,
-            slope=slope,
-            length=value / reach if reach > 0 else 0.0,
-            size=abs(problem.objective_at_zero),
-            damp=0.0,
-            steps=0,
-            failures=0,
-        )
+        state.terms = Terms(problem, state.w, state.u, value, alone)
+        state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        state.u = state.terms.flow
+        state.slope = _slope(state.terms, state.w, alone)
+        reach = float(np.abs(state.slope).sum())
+        state.length = value / reach if reach > 0 else 0.0
+        state.size = abs(problem.objective_at_zero)
         return state
 
-    def step(self, problem: Problem, state: State) -> None:
-        extra = state.extra
-        if "rescue" in extra:
-            solver, inner = extra["rescue"]
+    def step(self, problem: Problem, state: NewtonState) -> None:
+        if state.rescue is not None:
+            solver, inner = state.rescue
             solver.step(problem, inner)
         elif not _at_end(state):
-            extra.pop("start", None)
+            state.start = None
             self._interior(problem, state)
-            extra["steps"] += 1
-            if extra["steps"] > _MOST_STEPS or extra["failures"] > _MOST_FAILURES:
+            state.steps += 1
+            if state.steps > _MOST_STEPS or state.failures > _MOST_FAILURES:
                 self._rescue(problem, state)
 
-    def _interior(self, problem: Problem, state: State) -> None:
+    def _interior(self, problem: Problem, state: NewtonState) -> None:
         """Predictor, corrector and a step that stays inside the cones."""
-        extra, terms = state.extra, state.extra["terms"]
-        slope, (hess, C) = extra["slope"], terms.scale(state.w)
-        if extra["damp"] > 0:
-            hess = hess + extra["damp"] * np.eye(problem.d)
+        terms, slope = state.terms, state.slope
+        assert terms is not None
+        hess, C = terms.scale(state.w)
+        if state.damp > 0:
+            hess = hess + state.damp * np.eye(problem.d)
         try:
-            factor = extra["system"].factorise(hess, C)
+            factor = state.system.factorise(hess, C)
         except np.linalg.LinAlgError:
-            extra["failures"] = np.inf
+            state.failures = np.inf
             return
 
         def head(pull: Array, rest: float) -> Array:
@@ -148,7 +140,7 @@ class Newton(Solver):
 
         head(terms.aim(0.0, 1.0, 0.0), 1.0)
         if not terms.longest > 0:
-            extra["failures"] = np.inf
+            state.failures = np.inf
             return
         step = min(1.0, terms.longest)
         centre = float(np.clip(terms.ahead(step) / terms.total, 0.0, 1.0)) ** 3
@@ -160,77 +152,75 @@ class Newton(Solver):
         if np.isfinite(dw).all():
             self._search(problem, state, dw, rest)
         else:  # rounding errors rule
-            extra["failures"] = np.inf
+            state.failures = np.inf
 
-    def _search(self, problem: Problem, state: State, dw: Array, rest: float) -> None:
+    def _search(self, problem: Problem, state: NewtonState, dw: Array, rest: float) -> None:
         """Halve the step until the sum of x^T z and of the slopes' sizes falls enough."""
-        extra, terms = state.extra, state.extra["terms"]
-        before = terms.total + extra["length"] * float(np.abs(extra["slope"]).sum())
+        terms = state.terms
+        assert terms is not None
+        before = terms.total + state.length * float(np.abs(state.slope).sum())
         step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             w = state.w + step * dw
-            slope = _slope(terms, w, extra["alone"], step)
+            slope = _slope(terms, w, state.alone, step)
             if not np.isfinite(slope).all():
                 break
-            after = terms.ahead(step) + extra["length"] * float(np.abs(slope).sum())
+            after = terms.ahead(step) + state.length * float(np.abs(slope).sum())
             if terms.linear or after <= before * (1 - _SLACK * step * rest):
                 terms.move(step, rest)
                 state.w, state.u = w, terms.flow
-                slope = _slope(terms, w, extra["alone"]) if terms.linear else slope
-                extra.update(slope=slope, move=dw, damp=0.1 * extra["damp"])
+                state.slope = _slope(terms, w, state.alone) if terms.linear else slope
+                state.move, state.damp = dw, 0.1 * state.damp
                 return
             step *= 0.5
-        size = float(np.abs(extra["slope"]).max())
-        extra["damp"] = max(10 * extra["damp"], 1e-3 * size / (extra["length"] or 1.0))
-        extra["failures"] += 1
+        size = float(np.abs(state.slope).max())
+        state.damp = max(10 * state.damp, 1e-3 * size / (state.length or 1.0))
+        state.failures += 1
 
-    def _rescue(self, problem: Problem, state: State) -> None:
+    def _rescue(self, problem: Problem, state: NewtonState) -> None:
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
-            w, u = np.where(state.extra["alone"][:, None], w, 0.0), np.zeros_like(u)
-        state.extra["rescue"] = solver, solver.init(problem, w, u)
+            w, u = np.where(state.alone[:, None], w, 0.0), np.zeros_like(u)
+        state.rescue = solver, solver.init(problem, w, u)
 
-    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+    def promising(self, problem: Problem, state: NewtonState, tol: float) -> bool:
         """Whether what is left at the edges and at the nodes seems within the tolerance."""
-        extra = state.extra
-        if "rescue" in extra:
+        terms = state.terms
+        if state.rescue is not None:
             return False
-        if _at_end(state):
+        if terms is None or _at_end(state):
             return True
-        if "move" not in extra:  # no step has succeeded yet
+        if state.move is None:  # no step has succeeded yet
             return False
-        total = extra["terms"].total
-        if total > min(20 * tol * extra["size"], 0.5 * extra.get("asked", np.inf)):
+        if terms.total > min(20 * tol * state.size, 0.5 * state.asked):
             return False
-        diff, penalty = problem.graph.diff(state.w), problem.penalty
-        scale = extra["terms"].strength
+        diff, penalty, scale = problem.graph.diff(state.w), problem.penalty, terms.strength
         spent = float(scale @ penalty.value(diff))
         value = abs(float(problem.loss.value(state.w).sum()) + spent)
-        extra["size"] = max(value, 1e-6 * abs(problem.objective_at_zero))
+        state.size = max(value, 1e-6 * abs(problem.objective_at_zero))
         left = spent + float(penalty.conjugate(state.u, scale).sum())
-        left += float(np.abs(extra["slope"] * extra["move"]).sum() - np.vdot(state.u, diff))
-        left += extra["terms"].row_residual(state.w)
-        if left > 0.9 * tol * extra["size"]:
+        left += float(np.abs(state.slope * state.move).sum() - np.vdot(state.u, diff))
+        left += terms.row_residual(state.w)
+        if left > 0.9 * tol * state.size:
             return False
-        extra["asked"] = total
+        state.asked = terms.total
         return True
 
     def certify(
-        self, problem: Problem, state: State, *, tol: float, exact: bool
+        self, problem: Problem, state: NewtonState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """The point with the nodes fused whose flow says so, if that is as good."""
-        if "rescue" in state.extra:
-            solver, inner = state.extra["rescue"]
+        if state.rescue is not None:
+            solver, inner = state.rescue
             inner.final = state.final
-            found: tuple[Array, Certificate] = solver.certify(problem, inner, tol=tol, exact=exact)
-            return found
+            return solver.certify(problem, inner, tol=tol, exact=exact)
         w, u = self.point(problem, state)
-        if "start" in state.extra and edge_kind(problem) == "faces" and not exact:
+        if state.start is not None and edge_kind(problem) == "faces" and not exact:
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
         plain = problem.certificate(w, u, tol=tol)
-        if exact or "start" in state.extra or not (problem.coupled and problem.penalty.is_norm):
+        if exact or state.start is not None or not (problem.coupled and problem.penalty.is_norm):
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))
@@ -255,37 +245,38 @@ class Newton(Solver):
         near = relative_gap(problem, found.objective, found.gap_abs) <= tol
         return (better[0], found) if near else None
 
-    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
-        if "rescue" in state.extra:
-            solver, inner = state.extra["rescue"]
-            found: tuple[Array, Array] = solver.point(problem, inner)
-            return found
-        start: tuple[Array, Array] = state.extra.get("start", (state.w, state.u))
-        return start
+    def point(self, problem: Problem, state: NewtonState) -> tuple[Array, Array]:
+        if state.rescue is not None:
+            solver, inner = state.rescue
+            return solver.point(problem, inner)
+        return (state.w, state.u) if state.start is None else state.start
 
-    def current(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def current(self, problem: Problem, state: NewtonState) -> tuple[Array, Array]:
         """The point itself; of the primal-dual method its iterate, not improved."""
-        if "rescue" in state.extra:
-            solver, inner = state.extra["rescue"]
-            found: tuple[Array, Array] = solver.current(problem, inner)
-            return found
+        if state.rescue is not None:
+            solver, inner = state.rescue
+            return solver.current(problem, inner)
         return self.point(problem, state)
 
-    def scalars(self, state: State) -> dict[str, Any]:
-        return newton_memory.scalars(state)
+    def scalars(self, state: NewtonState) -> dict[str, Any]:
+        return state.scalars()
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        return newton_memory.arrays(state)
+    def arrays(self, state: NewtonState) -> dict[str, Array]:
+        return state.arrays()
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self,
+        problem: Problem,
+        state: NewtonState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
     ) -> None:
-        newton_memory.resume(problem, state, scalars, arrays)
+        state.take(problem, scalars, arrays)
 
-    def adapt(self, problem: Problem, state: State, gap: float) -> None:
+    def adapt(self, problem: Problem, state: NewtonState, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""
-        if "rescue" in state.extra:
-            solver, inner = state.extra["rescue"]
+        if state.rescue is not None:
+            solver, inner = state.rescue
             solver.adapt(problem, inner, gap)
         elif _at_end(state):
             self._rescue(problem, state)
@@ -308,9 +299,9 @@ def _lengthen(
     return dw
 
 
-def _at_end(state: State) -> bool:
+def _at_end(state: NewtonState) -> bool:
     """Whether there is nothing to do, or nothing that rounding errors allow."""
-    terms = state.extra.get("terms")
+    terms = state.terms
     return terms is None or terms.total <= _DONE * terms.first
 
 
@@ -321,13 +312,13 @@ def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) 
     return slope
 
 
-def _error(problem: Problem, state: State, alone: NDArray[np.bool_]) -> float:
+def _error(problem: Problem, state: NewtonState) -> float:
     """How far a given start, its flow brought inside, is from (2), relative to zero."""
     ratio = problem.penalty.domain_ratio(state.u, problem.scale)
     state.u /= np.maximum(ratio, 1.0)[:, None]
     if not problem.objective(state.w) <= problem.objective_at_zero:
         return 1.0
-    loss = problem.loss
+    loss, alone = problem.loss, state.alone
     here = np.abs(loss.grad(state.w) + problem.graph.div(state.u))[~alone].sum()
     return float(here) / (float(np.abs(loss.grad(np.zeros_like(state.w)))[~alone].sum()) or 1.0)
 

@@ -11,18 +11,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
-from nefele.solvers.primal_dual import typical_sizes
+from nefele.solvers.steps import through, typical_sizes
+from nefele.solvers.updates import ahead, dual
 
 _MOST_DOUBLINGS = 60
 _SLACK = 1e-10  # differences of gradients below this share of their terms are rounding errors
 
 
 @dataclass
-class PrimalDualGradient(Solver):
+class GradientState(State):
+    """Steps, and the gradient at w."""
+
+    alone: NDArray[np.bool_]  # nodes without edges
+    gamma: float  # scale of the steps
+    size: Array  # expected size of the flow of each edge
+    through: Array  # its sum at each node
+    steep: Array  # Lipschitz constants of the gradients, as far as seen
+    grad: Array  # at w
+
+
+@dataclass
+class PrimalDualGradient(Solver[GradientState]):
     """w+ = w - tau (grad L(w) + D^T u), u+ = DU(u + sigma D(2 w+ - w)) (Condat 2013, Vu 2013).
 
     Steps with l_i a Lipschitz constant of grad L_i and f_e the expected size of the flow,
@@ -65,56 +79,58 @@ class PrimalDualGradient(Solver):
                 f'{type(problem.loss).__name__}; use solver="auto".'
             )
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> GradientState:
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
-        state = State(w, np.zeros_like(u0) if alone.all() else u0.copy())
         unit, force = typical_sizes(problem) if problem.coupled else (1.0, 1.0)
         size = np.minimum(problem.scale, force)
         hess = loss.hess(w)
         steep = loss.curvature() if hess is None else np.linalg.eigvalsh(hess)[:, -1]
-        state.extra.update(
+        return GradientState(
+            w,
+            np.zeros_like(u0) if alone.all() else u0.copy(),
             alone=alone,
             gamma=self.gamma or unit,
             size=size,
-            through=np.bincount(graph.head, size, graph.n_nodes)
-            + np.bincount(graph.tail, size, graph.n_nodes),
+            through=through(graph, size),
             steep=np.where(loss.labelled, np.maximum(steep, 0.0), 0.0),
             grad=loss.grad(w),
         )
-        return state
 
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: GradientState) -> None:
         if not problem.coupled:
             return
-        extra, graph, loss = state.extra, problem.graph, problem.loss
-        w, u, grad = state.w, state.u, extra["grad"]
-        slope = np.where(extra["alone"][:, None], 0.0, grad + graph.div(u))
+        graph, loss = problem.graph, problem.loss
+        w, u, grad = state.w, state.u, state.grad
+        slope = np.where(state.alone[:, None], 0.0, grad + graph.div(u))
         for _ in range(_MOST_DOUBLINGS):
-            tau = _inverse(extra["steep"] + extra["through"] / extra["gamma"])
+            tau = _inverse(state.steep + state.through / state.gamma)
             w1 = w - tau[:, None] * slope
             grad1 = loss.grad(w1)
             move, change = np.linalg.norm(w1 - w, axis=1), np.linalg.norm(grad1 - grad, axis=1)
-            size = np.linalg.norm(grad, axis=1) + extra["steep"] * np.linalg.norm(w, axis=1)
-            fine = change <= (1 + _SLACK) * extra["steep"] * move + _SLACK * size
+            size = np.linalg.norm(grad, axis=1) + state.steep * np.linalg.norm(w, axis=1)
+            fine = change <= (1 + _SLACK) * state.steep * move + _SLACK * size
             if fine.all():
                 break
-            steep = np.where(extra["steep"] > 0, 2 * extra["steep"], _inverse(tau))
-            extra["steep"] = np.where(fine, extra["steep"], steep)
-        sigma = extra["size"] / (2 * extra["gamma"])
-        v = u + sigma[:, None] * graph.diff(2 * w1 - w)
-        state.w, extra["grad"] = w1, grad1
-        state.u = problem.penalty.prox_conjugate(v, problem.scale, sigma)
+            steep = np.where(state.steep > 0, 2 * state.steep, _inverse(tau))
+            state.steep = np.where(fine, state.steep, steep)
+        sigma = state.size / (2 * state.gamma)
+        state.u = dual(problem.penalty, u, graph.diff(ahead(w, w1)), problem.scale, sigma)
+        state.w, state.grad = w1, grad1
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        return {"steep": state.extra["steep"]}
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        return {"steep": state.steep}
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self,
+        problem: Problem,
+        state: GradientState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.extra.update(steep=arrays["steep"], grad=problem.loss.grad(state.w))
+        state.steep, state.grad = arrays["steep"], problem.loss.grad(state.w)
 
 
 def _inverse(values: Array) -> Array:

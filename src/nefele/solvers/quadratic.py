@@ -12,15 +12,30 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
-from nefele.laplacian import laplacian
+from nefele.laplacian import BlockLaplacian, laplacian
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
 
+_SCALARS = ("rz", "objective", "asked")
+
 
 @dataclass
-class QuadraticCG(Solver):
+class ConjugateState(State):
+    """Conjugate gradients: the system, residual and direction."""
+
+    system: BlockLaplacian
+    r: Array  # residual
+    p: Array  # direction
+    z: Array  # zero, and room for products
+    rz: float  # r^T P r, P the preconditioner
+    objective: float  # at w, as it falls
+    asked: float = np.inf  # rz at the last certificate
+
+
+@dataclass
+class QuadraticCG(Solver[ConjugateState]):
     """Block-Jacobi preconditioned conjugate gradients; an iteration is one product.
 
     Examples
@@ -46,60 +61,61 @@ class QuadraticCG(Solver):
                 f'{type(problem.loss).__name__} and {problem.penalty!r}. Use solver="auto".'
             )
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
-        state = State(w0.copy(), u0)
+    def init(self, problem: Problem, w0: Array, u0: Array) -> ConjugateState:
+        w = w0.copy()
         loss, graph = _quadratic(problem), problem.graph
         system = laplacian(graph, problem.scale[:, None], loss.H, problem.penalty)
         alone = graph.degree == 0
         if alone.any():
-            state.w[alone] = loss.minimise()[alone]
-        residual = loss.b - system(state.w) if state.w.any() else loss.b.copy()
+            w[alone] = loss.minimise()[alone]
+        residual = loss.b - system(w) if w.any() else loss.b.copy()
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         p, z = np.zeros_like(residual), np.zeros_like(residual)
-        _, rz = system.advance(0.0, state.w, residual, p, z)
+        _, rz = system.advance(0.0, w, residual, p, z)
         system.turn(0.0, p, z)
-        objective = problem.objective(state.w)
-        state.extra.update(system=system, r=residual, p=p, z=z, rz=rz, objective=objective)
-        return state
+        return ConjugateState(w, u0, system, residual, p, z, rz, problem.objective(w))
 
-    def step(self, problem: Problem, state: State) -> None:
-        extra = state.extra
-        system, r, p, z, before = (extra[name] for name in ("system", "r", "p", "z", "rz"))
-        bend = system.product(p, z)
+    def step(self, problem: Problem, state: ConjugateState) -> None:
+        system, before = state.system, state.rz
+        bend = system.product(state.p, state.z)
         if not bend > 0:
             return
         alpha = before / bend
-        _, extra["rz"] = system.advance(alpha, state.w, r, p, z)
-        system.turn(extra["rz"] / before if before > 0 else 0.0, p, z)
-        extra["objective"] -= 0.5 * alpha * before
+        _, state.rz = system.advance(alpha, state.w, state.r, state.p, state.z)
+        system.turn(state.rz / before if before > 0 else 0.0, state.p, state.z)
+        state.objective -= 0.5 * alpha * before
 
-    def promising(self, problem: Problem, state: State, tol: float) -> bool:
+    def promising(self, problem: Problem, state: ConjugateState, tol: float) -> bool:
         """r^T P r / 2 estimates the error of the objective."""
-        extra = state.extra
-        size = max(abs(extra["objective"]), 1e-6 * problem.objective_at_zero)
-        if extra["rz"] > 0.1 * min(tol * size, extra.get("asked", np.inf)):
+        size = max(abs(state.objective), 1e-6 * problem.objective_at_zero)
+        if state.rz > 0.1 * min(tol * size, state.asked):
             return False
-        extra["asked"] = extra["rz"]
+        state.asked = state.rz
         return True
 
-    def scalars(self, state: State) -> dict[str, Any]:
-        names = ("rz", "objective", "asked")
-        return {name: float(state.extra[name]) for name in names if name in state.extra}
+    def scalars(self, state: ConjugateState) -> dict[str, Any]:
+        return {name: float(getattr(state, name)) for name in _SCALARS}
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        return {name: state.extra[name] for name in ("r", "p")}
+    def arrays(self, state: ConjugateState) -> dict[str, Array]:
+        return {"r": state.r, "p": state.p}
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self,
+        problem: Problem,
+        state: ConjugateState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.extra.update(scalars, r=arrays["r"], p=arrays["p"])
+        for name in _SCALARS:
+            setattr(state, name, scalars[name])
+        state.r, state.p = arrays["r"], arrays["p"]
 
-    def point(self, problem: Problem, state: State) -> tuple[Array, Array]:
+    def point(self, problem: Problem, state: ConjugateState) -> tuple[Array, Array]:
         return state.w, problem.smooth_flow(state.w)
 
     def certify(
-        self, problem: Problem, state: State, *, tol: float, exact: bool
+        self, problem: Problem, state: ConjugateState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
 

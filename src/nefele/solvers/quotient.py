@@ -45,7 +45,7 @@ def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> P
         state = solver.init(small, found, flow)
         for _ in range(_ITERATIONS):
             solver.step(small, state)
-        found, flow = solver.iterate(state)
+        found, flow = state.iteration.unrelaxed()
         better = polish(small, found, flow)
     if better is None:
         w = found[labels]

@@ -14,14 +14,26 @@ import numpy as np
 from nefele._checks import Array, check_count, check_number
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State
-from nefele.solvers.primal_dual import typical_sizes
+from nefele.solvers.steps import through, typical_sizes
+from nefele.solvers.updates import dual, primal
 
 _SAFE = 0.99  # the condition on the steps is a strict inequality
 _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
 
 
 @dataclass
-class StochasticPrimalDual(Solver):
+class StochasticState(State):
+    """Steps, random edges, and the extrapolated flow."""
+
+    ahead: Array  # v, the flow extrapolated
+    batch: int  # edges per iteration
+    rng: np.random.Generator  # draws them
+    tau: Array
+    sigma: Array
+
+
+@dataclass
+class StochasticPrimalDual(Solver[StochasticState]):
     """w+ = PU(w - tau D^T v), u_e+ = DU(u_e + sigma_e (D w+)_e) at random edges e, v extrapolated.
 
     v = u+ + (u+ - u)/p with p = b / n_edges the probability of an edge. Each iteration draws b
@@ -68,68 +80,58 @@ class StochasticPrimalDual(Solver):
             check_number(self.gamma, "gamma", low=0.0, strict=True)
         self.seed = check_count(self.seed, "seed")
 
-    def init(self, problem: Problem, w0: Array, u0: Array) -> State:
+    def init(self, problem: Problem, w0: Array, u0: Array) -> StochasticState:
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
-        state = State(w, np.zeros_like(u0))
-        curvature = loss.curvature()
-        state.extra.update(
-            alone=alone,
-            long=_LONG / np.where(curvature > 0, curvature, 1.0),
-            batch=max(1, round(self.fraction * graph.n_edges)),
-            rng=np.random.default_rng(self.seed),
-            ahead=state.u,
-        )
-        if not problem.coupled:
-            state.extra["tau"] = np.ones(graph.n_nodes)
-            return state
+        u, curvature = np.zeros_like(u0), loss.curvature()
+        batch = max(1, round(self.fraction * graph.n_edges))
+        tau, sigma = np.ones(graph.n_nodes), np.ones(graph.n_edges)
+        if problem.coupled:
+            tau, sigma = self._steps(problem, batch)
+            # A first step of all edges: a flow given from outside may be outside its ball.
+            u = dual(problem.penalty, u0, graph.diff(w), problem.scale, sigma)
+        tau = np.where(alone, _LONG / np.where(curvature > 0, curvature, 1.0), tau)
+        rng = np.random.default_rng(self.seed)
+        return StochasticState(w, u, ahead=u, batch=batch, rng=rng, tau=tau, sigma=sigma)
+
+    def _steps(self, problem: Problem, batch: int) -> tuple[Array, Array]:
+        graph = problem.graph
         unit, force = typical_sizes(problem)
-        state.extra.update(size=np.minimum(problem.scale, force), gamma=self.gamma or unit)
-        self._set_steps(problem, state)
-        # A first step of all edges: a flow given from outside may be outside its ball.
-        sigma = state.extra["sigma"]
-        first = u0 + sigma[:, None] * graph.diff(w)
-        state.u = problem.penalty.prox_conjugate(first, problem.scale, sigma)
-        state.extra["ahead"] = state.u
-        return state
+        size, gamma = np.minimum(problem.scale, force), self.gamma or unit
+        total = through(graph, size)
+        c = size / 2 * (1 / total[graph.head] + 1 / total[graph.tail])
+        p, q = batch / graph.n_edges, (batch - 1) / max(graph.n_edges - 1, 1)
+        sigma = _SAFE * p / ((1 - q) * c + q) * size / (2 * gamma)
+        return gamma / np.where(total > 0, total, 1.0), sigma
 
-    def _set_steps(self, problem: Problem, state: State) -> None:
-        extra, graph, size = state.extra, problem.graph, state.extra["size"]
-        through = np.bincount(graph.head, size, graph.n_nodes)
-        through += np.bincount(graph.tail, size, graph.n_nodes)
-        c = size / 2 * (1 / through[graph.head] + 1 / through[graph.tail])
-        p, q = extra["batch"] / graph.n_edges, (extra["batch"] - 1) / max(graph.n_edges - 1, 1)
-        extra["sigma"] = _SAFE * p / ((1 - q) * c + q) * size / (2 * extra["gamma"])
-        extra["tau"] = extra["gamma"] / np.where(through > 0, through, 1.0)
-
-    def step(self, problem: Problem, state: State) -> None:
-        extra, graph = state.extra, problem.graph
-        tau = np.where(extra["alone"], extra["long"], extra["tau"])
-        back = tau[:, None] * graph.div(extra["ahead"])
-        state.w = problem.loss.prox(state.w - back, tau, start=state.w)
+    def step(self, problem: Problem, state: StochasticState) -> None:
+        graph = problem.graph
+        state.w = primal(problem.loss, state.w, graph.div(state.ahead), state.tau)
         if not problem.coupled:
             return
-        edges = np.sort(extra["rng"].choice(graph.n_edges, extra["batch"], replace=False))
+        edges = np.sort(state.rng.choice(graph.n_edges, state.batch, replace=False))
         diff = state.w[graph.head[edges]] - state.w[graph.tail[edges]]
-        sigma, before = extra["sigma"][edges], state.u[edges]
-        after = problem.penalty.prox_conjugate(
-            before + sigma[:, None] * diff, problem.scale[edges], sigma
-        )
+        before, scale = state.u[edges], problem.scale[edges]
+        after = dual(problem.penalty, before, diff, scale, state.sigma[edges])
         state.u = state.u.copy()
         state.u[edges] = after
-        extra["ahead"] = state.u.copy()
-        extra["ahead"][edges] += (after - before) * (graph.n_edges / extra["batch"])
+        state.ahead = state.u.copy()
+        state.ahead[edges] += (after - before) * (graph.n_edges / state.batch)
 
-    def scalars(self, state: State) -> dict[str, Any]:
-        return {"rng": state.extra["rng"].bit_generator.state}
+    def scalars(self, state: StochasticState) -> dict[str, Any]:
+        return {"rng": state.rng.bit_generator.state}
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        return {"ahead": state.extra["ahead"]}
+    def arrays(self, state: StochasticState) -> dict[str, Array]:
+        return {"ahead": state.ahead}
 
     def resume(
-        self, problem: Problem, state: State, scalars: dict[str, Any], arrays: dict[str, Array]
+        self,
+        problem: Problem,
+        state: StochasticState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.extra["rng"].bit_generator.state = scalars["rng"]
-        state.extra["ahead"] = arrays["ahead"]
+        state.rng.bit_generator.state = scalars["rng"]
+        state.ahead = arrays["ahead"]

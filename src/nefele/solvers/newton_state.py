@@ -1,0 +1,77 @@
+"""What the interior-point method remembers from one step to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.problem import Problem
+from nefele.solvers.base import State
+from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
+from nefele.solvers.terms import Terms
+
+_SCALARS = ("length", "size", "damp", "steps", "failures", "asked")
+_RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
+
+
+@dataclass
+class NewtonState(State):
+    """Cones, the system, and how the steps went."""
+
+    alone: NDArray[np.bool_]  # nodes without edges, which are at their minimisers
+    terms: Terms | None = None  # cones of edges and rows; None without coupling
+    system: Any = None  # what factorises the Newton system: a Forest or a SmallGraph
+    slope: Array = field(default_factory=lambda: np.empty(0))  # gradient of all terms at w
+    move: Array | None = None  # the last successful direction
+    length: float = 0.0  # what a slope counts in units of the objective
+    size: float = 0.0  # of the objective
+    damp: float = 0.0  # added to the Hessian after steps that failed
+    steps: int = 0
+    failures: float = 0.0  # steps that failed; inf: no further one can be computed
+    asked: float = np.inf  # sum of x^T z at the last certificate
+    start: tuple[Array, Array] | None = None  # a given start, before the first step
+    rescue: tuple[PrimalDual, PrimalDualState] | None = None  # what goes on where steps failed
+
+    def scalars(self) -> dict[str, Any]:
+        """Numbers for a checkpoint; nothing before the first step, since the start tells all."""
+        if self.rescue is not None:
+            solver, inner = self.rescue
+            return {"rescue": solver.scalars(inner)}
+        if self.start is not None or self.terms is None:
+            return {}
+        return {**{name: getattr(self, name) for name in _SCALARS}, "first": self.terms.first}
+
+    def arrays(self) -> dict[str, Array]:
+        """Arrays beside w and u for a checkpoint."""
+        if self.rescue is not None:
+            solver, inner = self.rescue
+            return {_RESCUE + name: array for name, array in solver.arrays(inner).items()}
+        if self.start is not None or self.terms is None:
+            return {}
+        move = {} if self.move is None else {"move": self.move}
+        return {"slope": self.slope, **move, **self.terms.keep()}
+
+    def take(self, problem: Problem, scalars: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Go on where a checkpoint was written."""
+        if "rescue" in scalars:
+            solver, size = PrimalDual(), len(_RESCUE)
+            own = {name[size:]: array for name, array in arrays.items() if name.startswith(_RESCUE)}
+            point = {"w": arrays["w"], "u": arrays["u"]}
+            inner = solver.init(problem, **{f"{name}0": array for name, array in point.items()})
+            solver.resume(problem, inner, scalars["rescue"], {**own, **point})
+            self.rescue = solver, inner
+        elif "first" in scalars and self.terms is not None:
+            self.start, self.w = None, arrays["w"]
+            self.terms.take(arrays)
+            self.terms.first, self.u = scalars["first"], self.terms.flow
+            for name in _SCALARS:
+                setattr(self, name, scalars[name])
+            self.slope = arrays["slope"].reshape(self.w.shape)
+            if "move" in arrays:
+                self.move = arrays["move"].reshape(self.w.shape)
+        elif self.terms is None:
+            self.w, self.u = arrays["w"], arrays["u"]
