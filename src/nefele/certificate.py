@@ -107,7 +107,7 @@ def certify(
     `tol` need not be improved.
     """
     objective = problem.objective(w)
-    u = _into_domain(problem, u)
+    u = problem.inside(u)
     dual = problem.loss.dual_point(w, -problem.graph.div(u))
     if dual is None:
         return _radius_bound(problem, w, u, objective)
@@ -145,19 +145,12 @@ def estimate(problem: Problem, w: Array, u: Array) -> float:
     dual point's equation costs when each node corrects it by itself. For smooth losses.
     """
     graph, loss = problem.graph, problem.loss
-    u = _into_domain(problem, u)
+    u = problem.inside(u)
     curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
     none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
     edges = shift_flow(problem, u, *none, w)[2]
     bend = curvature[:, None] + node_give(problem, w, u)
     return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())
-
-
-def _into_domain(problem: Problem, u: Array) -> Array:
-    if not problem.coupled:
-        return np.zeros_like(u)
-    ratio = problem.penalty.domain_ratio(u, problem.scale)
-    return u / np.maximum(ratio, 1.0)[:, None]
 
 
 def _bound(

@@ -10,12 +10,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order
-from scipy.sparse.linalg import spsolve_triangular
 
 from nefele._checks import Array
 from nefele.correction import laplacian_direct, potential
+from nefele.forest import Forest
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import Status
@@ -130,16 +128,16 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
     Rounding errors go over a spanning forest, so that every flow is valid.
     """
     graph, penalty = problem.graph, problem.penalty
-    forest = _Forest(graph)
-    best = forest.flow(demand)
-    if forest.spans_all or not demand.any():
+    forest, one = Forest(graph), np.ones((graph.n_edges, 1))
+    best = forest.carry(one, demand)[1]
+    if graph.n_edges == len(forest.order) - forest.n_roots or not demand.any():
         return best
     least = _congestion(problem, best)
     weight = graph.weight[:, None]
     give = weight.copy()
     for _ in range(_REWEIGHTINGS):
         flow = give * graph.diff(_potential(graph, give, demand))
-        flow += forest.flow(demand - graph.div(flow))
+        flow += forest.carry(one, demand - graph.div(flow))[1]
         load = np.abs(flow) if penalty.entrywise else penalty.dual_norm(flow)[:, None]
         load = load / weight
         top = load.max(axis=0)
@@ -155,41 +153,6 @@ def _potential(graph: Graph, give: Array, demand: Array) -> Array:
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
         return laplacian_direct(graph, give, demand)
     return potential(graph, give, demand, 1e-6)[0]
-
-
-class _Forest:
-    """A spanning forest: every balanced demand has exactly one flow over it."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, n = graph, graph.n_nodes
-        roots = np.unique(graph.components, return_index=True)[1]
-        self.spans_all = graph.n_edges == n - len(roots)
-        rows = np.concatenate([graph.head, np.full(len(roots), n)])
-        columns = np.concatenate([graph.tail, roots])
-        links = sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
-        order, parent = breadth_first_order(links.tocsr(), n, directed=False)
-        self.order = order[:0:-1]  # children before parents
-        rank = np.empty(n + 1, dtype=np.int64)
-        rank[self.order], rank[n] = np.arange(n), n
-        self.up = rank[parent[self.order]]
-        ends = np.sort(np.stack([self.order, parent[self.order]]), axis=0)
-        keys = graph.head * n + graph.tail  # sorted, as edges are
-        self.inner = self.up < n
-        self.edge = np.searchsorted(keys, ends[0] * n + ends[1])[self.inner]
-        self.sign = np.where(self.order == ends[0], 1.0, -1.0)[self.inner]
-
-    def flow(self, demand: Array) -> Array:
-        """The flow over the forest with D^T u = demand: what each subtree sends to its parent."""
-        n = self.graph.n_nodes
-        inner = np.flatnonzero(self.inner)
-        # Before SciPy 1.17.1 triangular systems must have 32-bit indices.
-        place = (self.up[inner].astype(np.intc), inner.astype(np.intc))
-        above = sparse.csr_array((np.ones(len(inner)), place), shape=(n, n))
-        lower = sparse.eye_array(n, format="csr") - above
-        total = spsolve_triangular(lower.tocsr(), demand[self.order], lower=True)
-        u = np.zeros((self.graph.n_edges, demand.shape[1]))
-        u[self.edge] = self.sign[:, None] * total[inner]
-        return u
 
 
 def local_fits(problem: Problem) -> Array:

@@ -18,6 +18,8 @@ _UNROLLED, _LARGE = 8, 20_000  # parameters and unknowns for which unrolled loop
 class Forest:
     """The nodes of a graph without cycles, ordered so that children come before parents.
 
+    Of a graph with cycles: a spanning forest, over which `carry` sends flows.
+
     Attributes
     ----------
     order : int array of shape (n_nodes,)
@@ -36,7 +38,7 @@ class Forest:
 
     def __init__(self, graph: Graph) -> None:
         n = graph.n_nodes
-        self.head = graph.head
+        self.head, self.n_roots = graph.head, int(graph.components.max()) + 1
         roots = np.unique(graph.components, return_index=True)[1]
         rows = np.concatenate([graph.head, np.full(len(roots), n)])
         columns = np.concatenate([graph.tail, roots])
@@ -75,7 +77,7 @@ class Forest:
         """
         from nefele._kernels.tree import carry
 
-        x, flow = np.empty_like(right), np.empty((len(self.head), right.shape[1]))
+        x, flow = np.empty_like(right), np.zeros((len(self.head), right.shape[1]))
         carry(self.order, self.parent, self.edge, self.head, give, right.copy(), x, flow)
         return x, flow
 

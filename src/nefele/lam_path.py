@@ -15,7 +15,6 @@ from nefele.critical import consensus, critical_lam, local_fits, spread
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, Result, Status
 from nefele.solvers import solve
-from nefele.solvers.residual import inside
 
 _DEPTH = 1e-3  # least lam of a path relative to lam_max
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
@@ -179,7 +178,7 @@ def _follow(
             problem = problem.with_lam(lam)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                flow = inside(problem, u) if u is not None and problem.coupled else None
+                flow = problem.inside(u) if u is not None and problem.coupled else None
                 result = solve(problem, w0=w, u0=flow, **options)
             if result.status is Status.INTERRUPTED:
                 break

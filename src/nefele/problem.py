@@ -148,6 +148,12 @@ class Problem:
             found = certify(self, w, u, firm=firm, tol=tol)
         return replace(found, origin=Origin(w, u, firm, tol))
 
+    def inside(self, u: Array) -> Array:
+        """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
+        if not self.coupled:
+            return np.zeros_like(u)
+        return u / np.maximum(self.penalty.domain_ratio(u, self.scale), 1.0)[:, None]
+
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
         """Nodes that run away for want of a minimiser, alone or with all of their component.
 

@@ -8,7 +8,7 @@ import pytest
 from nefele import ConvergenceWarning, Problem, Status, path, solve
 from nefele.losses import Absolute, Logistic, Poisson, Squared
 from nefele.solvers import PrimalDual
-from nefele.solvers.residual import inside, residual
+from nefele.solvers.residual import residual
 from tests.problems import chain_problem, random_problem
 
 LOSSES = [Squared(), Squared(l1=0.1), Logistic(l2=0.01), Poisson(l2=0.01), Absolute()]
@@ -62,9 +62,9 @@ def test_the_residual_of_a_solution_is_small_and_away_from_it_is_not():
 
 def test_a_flow_is_scaled_into_its_balls():
     problem = chain_problem(lam=0.5)
-    u = inside(problem, np.full((3, 2), 7.0))
+    u = problem.inside(np.full((3, 2), 7.0))
     np.testing.assert_allclose(np.linalg.norm(u, axis=1), 0.5)
-    assert (inside(problem.with_lam(0.0), np.ones((3, 2))) == 0).all()
+    assert (problem.with_lam(0.0).inside(np.ones((3, 2))) == 0).all()
 
 
 def test_a_residual_above_the_tolerance_warns():

@@ -63,10 +63,7 @@ def follow(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:
     w, u = (None, None) if start is None else start
     for alpha in alphas:
         problem = design.with_alpha(float(alpha)).problem
-        if not problem.coupled:
-            u = None
-        if u is not None:
-            u = u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]
+        u = problem.inside(u) if u is not None and problem.coupled else None
         with warnings.catch_warnings():
             # counted, or said once by the final fit
             warnings.simplefilter("ignore", ConvergenceWarning)

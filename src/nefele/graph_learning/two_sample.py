@@ -131,16 +131,14 @@ class TestGraph(GraphBuilder):
 def benjamini_hochberg(p: Array, level: float) -> NDArray[np.bool_]:
     """Which hypotheses are rejected at this false discovery rate, shape of p.
 
-    The largest r with p_(r) <= level r / m; rejected are the r smallest.
-
     Examples
     --------
     >>> benjamini_hochberg(np.array([0.01, 0.5, 0.02, 0.9]), 0.05).tolist()
     [True, False, True, False]
     """
-    order = np.sort(p)
-    good = np.flatnonzero(order <= level * np.arange(1, len(p) + 1) / len(p))
-    return p <= (order[good[-1]] if good.size else -1.0)
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(p) <= level)
 
 
 def pair_pvalues(

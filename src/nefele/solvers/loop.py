@@ -20,7 +20,7 @@ from nefele.solvers.best import Best
 from nefele.solvers.checkpoint import Checkpoint, Saved
 from nefele.solvers.ending import finish
 from nefele.solvers.keeping import keep, resume
-from nefele.solvers.residual import inside, residual
+from nefele.solvers.residual import residual
 
 Callback = Callable[[Record], Any]
 
@@ -255,7 +255,7 @@ class _Loop:
 
 def _judge(problem: Problem, w: Array, u: Array) -> tuple[Array, Certificate]:
     """The point with a guess of its gap in place of a certificate."""
-    objective, u = problem.objective(w), inside(problem, u)
+    objective, u = problem.objective(w), problem.inside(u)
     guess = residual(problem, w, u)
     return w, Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
 

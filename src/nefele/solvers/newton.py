@@ -314,8 +314,7 @@ def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) 
 
 def _error(problem: Problem, state: NewtonState) -> float:
     """How far a given start, its flow brought inside, is from (2), relative to zero."""
-    ratio = problem.penalty.domain_ratio(state.u, problem.scale)
-    state.u /= np.maximum(ratio, 1.0)[:, None]
+    state.u = problem.inside(state.u)
     if not problem.objective(state.w) <= problem.objective_at_zero:
         return 1.0
     loss, alone = problem.loss, state.alone

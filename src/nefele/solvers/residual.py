@@ -20,13 +20,6 @@ _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the 
 _ENDLESS = 1e30  # the same where there is no curvature and nothing to solve
 
 
-def inside(problem: Problem, u: Array) -> Array:
-    """The flow with each edge scaled back into its ball."""
-    if not problem.coupled:
-        return np.zeros_like(u)
-    return u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]
-
-
 def residual(problem: Problem, w: Array, u: Array) -> float:
     """A guess of objective(w) - optimum from a flow u inside its balls; zero at a solution.
 
