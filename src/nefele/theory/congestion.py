@@ -78,7 +78,7 @@ def _equations(
         return basis.matrix, basis.right(demand), basis.potential
     graph = basis.graph
     degree = graph.weighted_degree[1:]  # node 0 follows from the others
-    C = sparse.diags_array(1 / degree) @ (graph.incidence_t * graph.weight)[1:]
+    C = sparse.diags_array(1 / degree) @ (graph.incidence_t * graph.weight).tocsr()[1:]
 
     def potential(y: Array) -> Array:
         return np.vstack([np.zeros((1, y.shape[1])), y / degree[:, None]])

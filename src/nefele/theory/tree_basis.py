@@ -60,7 +60,9 @@ class TreeBasis:
         heaviest = np.argsort(-graph.weight, kind="stable")
         rank = np.empty(m)
         rank[heaviest] = np.arange(1.0, m + 1)
-        pairs = sparse.csr_array((rank, (graph.head, graph.tail)), shape=(n, n))
+        # Before SciPy 1.15 spanning trees must have 32-bit indices.
+        place = (graph.head.astype(np.intc), graph.tail.astype(np.intc))
+        pairs = sparse.csr_array((rank, place), shape=(n, n))
         tree = minimum_spanning_tree(pairs).tocoo()
         order, above = breadth_first_order(tree, 0, directed=False)
         chosen = heaviest[tree.data.astype(np.int64) - 1]
