@@ -2,23 +2,8 @@
 
 import numpy as np
 
-from nefele import Graph, _layout, critical
+from nefele import Graph, _layout
 from nefele.theory import tree_basis
-
-
-def test_triangular_systems_have_the_index_type_that_scipy_before_1_17_1_needs(monkeypatch):
-    seen, real = [], critical.spsolve_triangular
-
-    def watched(matrix, *args, **options):
-        seen.extend([matrix.indices.dtype, matrix.indptr.dtype])
-        return real(matrix, *args, **options)
-
-    monkeypatch.setattr(critical, "spsolve_triangular", watched)
-    forest = critical._Forest(Graph.from_edges([(0, 1), (1, 2), (3, 4)]))
-    demand = np.array([[1.0], [0.0], [-1.0], [2.0], [-2.0]])
-    flow = forest.flow(demand)
-    assert seen == [np.intc, np.intc]
-    np.testing.assert_allclose(forest.graph.div(flow), demand)
 
 
 def test_distances_have_the_index_type_that_scipy_before_1_15_needs(monkeypatch):
