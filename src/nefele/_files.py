@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import IO
 
 PART = ".part"  # how files end that are still being written
 LOCK = ".lock"
+_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 _LONGEST = 40  # characters of a name that its part bears too: names have a limit
 
 
@@ -21,7 +24,9 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
 
     A crash at any point, of the machine too, leaves the old file or the new one. A rename replaces
     a file only on the same disk, hence beside it; `clear_parts` removes what a crash left there.
+    The file behind a link is the one that is replaced, and who may read it stays the same.
     """
+    path = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:_LONGEST]}.{os.getpid()}-", suffix=PART
     )
@@ -29,7 +34,7 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
     part = Path(name)
     try:
         fill(part)
-        part.chmod(0o666 & ~_umask())
+        part.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         _sync(part)
         os.replace(part, path)
         sync_folder(path.parent)
@@ -38,13 +43,16 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
         raise
 
 
-def clear_parts(folder: Path, of: str = "") -> None:
-    """Remove what processes that are gone left half-written in a folder, or of one file in it."""
+def clear_parts(folder: Path, of: str = "", older: float = 0.0) -> None:
+    """Remove what processes that are gone left half-written in a folder, or of one file in it.
+
+    Only what is `older`, in seconds: processes elsewhere that share the folder are not seen here.
+    """
     for part in folder.glob(f".*-*{PART}"):
         name, _, owner = part.name.removesuffix(PART).rpartition("-")[0].rpartition(".")
         if of and name != f".{of[:_LONGEST]}":
             continue
-        if owner.isdecimal() and not _alive(int(owner)):
+        if owner.isdecimal() and not _alive(int(owner)) and _age(part) >= older:
             part.unlink(missing_ok=True)
 
 
@@ -60,12 +68,17 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+class LockedError(ValueError):
+    """Another process writes into a folder."""
+
+
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; a ValueError when another process holds it.
+    """Hold the lock of a folder; a LockedError when another process holds it.
 
     The system lets go of the lock of a process that ends, however it ends. The file is removed at
-    the end; whoever waited at one that was removed looks again.
+    the end; whoever waited at one that was removed looks again. Where the file system has no locks
+    nobody is refused.
     """
     path = folder / LOCK
     while True:
@@ -73,7 +86,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         if not _take(file):
             owner = _owner(path)
             file.close()
-            raise ValueError(
+            raise LockedError(
                 f"{str(folder)!r} must have one writer at a time; {owner} is writing into it now. "
                 "Wait until it is done, or name another folder."
             )
@@ -92,7 +105,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 def _take(file: IO[bytes]) -> bool:
-    """Whether the lock could be had at once."""
+    """Whether the lock could be had at once, or there are no locks here."""
     try:
         if os.name == "posix":
             import fcntl
@@ -103,8 +116,8 @@ def _take(file: IO[bytes]) -> bool:
 
             file.seek(2**20)  # beyond what is written: a locked byte cannot be read
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno not in _HELD
     return True
 
 
@@ -130,6 +143,13 @@ def _alive(process: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _sync(path: Path) -> None:

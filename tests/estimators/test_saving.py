@@ -231,6 +231,9 @@ PARTS = {
     "one class": spoil("classes_", lambda a: a[:1]),
     "features by the million": lambda f, _: f["fitted"].update(n_features_in_=10**12),
     "half a feature": lambda f, _: f["fitted"].update(n_features_in_=1.5),
+    "a negative tolerance": lambda f, _: f["params"].update(tol=-1.0),
+    "a tolerance beyond all": lambda f, _: f["params"].update(tol=10**400),
+    "a column far away": lambda f, _: f["fitted"].update(_node_at=10**400),
     "no gap": lambda f, _: f["fitted"].update(dual_gap_=float("nan")),
     "a negative gap": lambda f, _: f["fitted"].update(dual_gap_=-1.0),
     "an unknown status": lambda f, _: f["fitted"].update(status_="splendid"),
@@ -259,6 +262,26 @@ def test_parts_that_do_not_fit_are_refused(full, name):
         nefele.load(full)
 
 
+@pytest.mark.parametrize("name", [None, 5, "", "a\0b", "a" * 300])
+def test_names_that_no_file_can_have(name):
+    with pytest.raises(ValueError, match=r"must be the name of a file|No model file"):
+        nefele.load(name)
+    if name != "a" * 300:
+        with pytest.raises(ValueError, match="must be the name of a file"):
+            GTVRegressor(ROADS, node="town").fit(X, Y).save(name)
+
+
+def test_who_may_read_a_file_stays_the_same_and_links_stay_links(tmp_path):
+    model = GTVRegressor(ROADS, node="town").fit(X, Y)
+    model.save(tmp_path / "private")
+    (tmp_path / "private").chmod(0o600)
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    model.save(tmp_path / "link", rows=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+    assert nefele.load(tmp_path / "private")._rows is not None
+
+
 def test_a_claimed_gap_is_computed_again_from_the_rows(full):
     honest = nefele.load(full).dual_gap_
 
@@ -268,7 +291,8 @@ def test_a_claimed_gap_is_computed_again_from_the_rows(full):
         arrays[part] = arrays[part] + 1.0
 
     rewrite(full, boast)
-    assert nefele.load(full).dual_gap_ > 0.01 > honest
+    again = nefele.load(full)
+    assert again.dual_gap_ > 0.01 > honest and again.status_ == "uncertified"
 
 
 def test_a_small_file_does_not_become_large_in_memory(tmp_path, saved):

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from dataclasses import fields, is_dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -145,6 +146,69 @@ def test_a_record_with_a_right_hash_and_wrong_parts_is_refused(tmp_path, wrong):
     write_record(file, kind, version, facts, arrays)
     with pytest.raises(ValueError, match="damaged"):
         solve(BASE, "primal_dual", resume=file)
+
+
+FORGED = {
+    "admm": [{"rho": "much"}, {"rho": 0.0}, {"k": None}, {"changes": [1]}],
+    "newton": [{"length": "long"}, {"first": None}, {"steps": {}}, {"damp": [0]}],
+    "quadratic_cg": [{"rz": "small"}, {"objective": None}],
+    "primal_dual": [{"gamma": 0.0}, {"gamma": -1.0}, {"turn": "left"}, {"guess": [1]}],
+    "spdhg": [{"rng": {"bit_generator": "MT19937"}}, {"rng": 3}],
+}
+
+
+@pytest.mark.parametrize("solver", FORGED)
+def test_forged_numbers_of_a_solver_are_refused(tmp_path, solver):
+    file = tmp_path / "a.npz"
+    problem = other(BASE, penalty="squared_l2" if solver == "quadratic_cg" else "l2")
+    with pytest.warns(ConvergenceWarning):
+        solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
+    facts, arrays = read_record(file, "nefele checkpoint", 2)
+    kind, version = facts.pop("format"), facts.pop("version")
+    for change in FORGED[solver]:
+        forged = {**facts, "scalars": {**facts["scalars"], **change}}
+        write_record(file, kind, version, forged, arrays)
+        with pytest.raises(ValueError, match="damaged"):
+            solve(problem, solver, resume=file)
+    for change in ({"iteration": 10**400}, {"seconds": 10**400}, {"bounded": 1}):
+        write_record(file, kind, version, {**facts, **change}, arrays)
+        with pytest.raises(ValueError, match="damaged"):
+            solve(problem, solver, resume=file)
+
+
+class Anchor:
+    """A loss of a user's own, with what may hide its parameters."""
+
+    d = 2
+
+    def __init__(self, **given):
+        vars(self).update(given)
+
+    def __call__(self):
+        return None
+
+    def value(self, w):
+        return ((w - 1.0) ** 2).sum(axis=1)
+
+    def prox(self, v, step):
+        return (v + 2 * step[:, None]) / (1 + 2 * step[:, None])
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"_points": np.ones(3)}, {"_points": np.ones(3) + 1e-8}),
+        ({"points": np.ones(3)}, {"points": -np.ones(3)}),
+        ({"chosen": {1, 2}}, {"chosen": {1, 3}}),
+        ({"size": Decimal("1.5")}, {"size": Decimal("1.6")}),
+        ({"inner": Anchor(x=1)}, {"inner": Anchor(x=2)}),
+    ],
+)
+def test_losses_of_a_users_own_are_told_apart_by_their_attributes(one, two):
+    def mark(given):
+        return fingerprint(Problem(BASE.graph, None, loss=Anchor(**given), lam=1.0))
+
+    assert mark(one) == mark(dict(one)) != mark(two)
 
 
 def test_a_declared_size_is_compared_before_anything_is_allocated(tmp_path):

@@ -72,6 +72,7 @@ def path_table(folder: RunFolder) -> Any:
     import polars as pl
 
     facts = folder.finished_facts()
+    folder.check_results(facts)
     found = folder.load_path()
     folder.check_steady(facts)
     place = np.arange(len(found["alphas"]))

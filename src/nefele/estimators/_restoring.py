@@ -15,6 +15,8 @@ from nefele.estimators._design import Rows
 from nefele.graph import Graph
 from nefele.result import Record, Status, relative_gap
 
+_SLACK = 1.01  # rounding of a gap that is computed again
+
 
 def checked_coordinates(ids: Any, points: Any, metric: Any) -> Coordinates:
     """Coordinates from the parts of a file."""
@@ -37,6 +39,7 @@ def check_restored(model: Any) -> None:
     With the training rows the certified gap is computed again, and the larger one counts.
     """
     model._check_parameters()
+    _demand(_is_number(model.tol) and 0 < model.tol < math.inf)
     found = vars(model)
     names = {n for n in found if n.endswith("_") or n.startswith("_")}
     _demand(names <= _CHECKS.keys() and names >= _NEEDED)
@@ -47,6 +50,8 @@ def check_restored(model: Any) -> None:
         _CHECKS[name](model, found[name])
     if found.get("_rows") is not None and "_flow" in found:
         model.dual_gap_ = max(model.dual_gap_, _gap_again(model))
+        if model.status_ == Status.OPTIMAL and not model.dual_gap_ <= _SLACK * model.tol:
+            model.status_ = str(Status.UNCERTIFIED)
 
 
 def _gap_again(model: Any) -> float:
@@ -66,7 +71,7 @@ def _is_count(value: Any, low: int = 0) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and not math.isnan(value)
+    return type(value) in (int, float) and not math.isnan(value) and abs(value) < 2**1023
 
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
@@ -117,12 +122,14 @@ def _check_flow(model: Any, flow: Array) -> None:
 _NEEDED = {"graph_", "nodes_", "coef_", "intercept_", "n_features_in_", "dual_gap_", "status_"}
 _CHECKS: dict[str, Callable[[Any, Any], object]] = {
     "_flow": _check_flow,
-    "_node_at": lambda model, at: _demand(at is None or _is_count(at)),
+    "_node_at": lambda model, at: _demand(
+        at is None or (_is_count(at) and at <= model.n_features_in_)
+    ),
     "_rows": _check_rows,
     "classes_": lambda model, classes: None,  # before the others, which count them
     "clusters_": _check_clusters,
     "coef_": lambda model, coef: _numbers(coef, (model.graph_.n_nodes, *_shape(model))),
-    "dual_gap_": lambda model, gap: _demand(_is_number(gap) and gap >= 0),
+    "dual_gap_": lambda model, gap: _demand(type(gap) in (int, float) and gap >= 0),
     "feature_names_in_": _check_names,
     "graph_": lambda model, graph: None,
     "history_": _check_history,

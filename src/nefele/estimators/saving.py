@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ from nefele.result import Record
 
 FORMAT = "nefele model"
 VERSION = 2
+_OLD = 3600.0  # seconds after which what a process left half-written may be removed
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -158,7 +160,7 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
     rows : bool
         Whether to store the training rows, which `partial_fit` needs.
     """
-    path = Path(path)
+    path = _as_path(path)
     packer = _Packer()
     facts = {
         "class": type(model).__name__,
@@ -170,7 +172,7 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
         },
     }
     try:
-        clear_parts(path.parent, path.name)
+        clear_parts(path.parent, path.name, _OLD)
         write_record(path, FORMAT, VERSION, facts, packer.arrays)
     except OSError as error:
         raise ValueError(
@@ -204,8 +206,8 @@ def load(path: Any) -> Any:
     >>> again.predict([[3.0]]).round(6)
     array([7.])
     """
-    path = Path(path)
-    if not path.is_file():
+    path = _as_path(path)
+    if not os.path.isfile(path):  # False, too, for names that no file can have
         raise ValueError(f"No model file {str(path)!r}.")
     damaged = (
         f"{str(path)!r} must be a model written by nefele; it is damaged or another kind of file."
@@ -226,6 +228,12 @@ def load(path: Any) -> Any:
         raise
     except Exception:  # a file made on purpose may hold anything in place of a part
         raise ValueError(damaged) from None
+
+
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise ValueError(f'path must be the name of a file, such as "model.nefele"; got {path!r}.')
+    return Path(os.fsdecode(path))
 
 
 def _restore(kind: str, facts: dict[str, Any], unpacker: _Unpacker) -> Any:

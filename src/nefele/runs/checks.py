@@ -158,11 +158,14 @@ def _fixed(table: Table, node: str, features: dict[str, Any], found: Findings) -
 
     if not features or found.facts.get("rows_per_node", {"most": 0})["most"] < 2:
         return
-    frame = pl.DataFrame([table.frame[node], *features.values()])
-    spread = frame.group_by(node).agg(pl.col(list(features)).drop_nulls().n_unique())
-    most = spread.select(pl.col(list(features)).max()).row(0, named=True)
+    # by number: polars has patterns for names, and none for an empty one
+    columns = {f"{at}": values for at, values in enumerate(features.values())}
+    frame = pl.DataFrame({"node": table.frame[node], **columns})
+    spread = frame.group_by("node").agg(pl.all().drop_nulls().n_unique())
+    most = spread.select(pl.col(list(columns)).max()).row(0)
     constant = set(found.facts["constant"])
-    fixed = [name for name in features if most[name] == 1 and name not in constant]
+    pairs = zip(features, most, strict=True)
+    fixed = [name for name, count in pairs if count == 1 and name not in constant]
     found.facts["constant_at_each_node"] = fixed
     if fixed:
         found.warnings.append(

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from nefele._files import only_writer, write_whole
+from nefele._files import LockedError, only_writer, write_whole
 from nefele._records import read_record, write_record
 from nefele.runs.config import RunConfig, read_config
 from nefele.runs.replacing import READY, complete, replace_files
@@ -28,6 +29,8 @@ FORMAT_VERSION = 2
 _STAGE, _PATH = "nefele stage", "nefele path"
 _PATIENCE = 30.0  # seconds to wait for a process that puts files in their places
 DONE = ("done", "not converged")
+STAGES = ".stages"  # inside a run folder: finished stages of an unfinished run
+RESULTS = ("model.nefele", "path.npz")  # what cannot be made from anything else
 NEXT = ".next"  # inside a run folder: the run that will replace it
 BEGIN = ".begin"  # the first files of a run, before they are in their places
 FILES = (
@@ -68,7 +71,7 @@ class RunFolder:
 
     def stage_file(self, name: str) -> Path:
         """Place of a finished stage."""
-        return self.path / "stages" / f"{name}.npz"
+        return self.path / STAGES / f"{name}.npz"
 
     def write(self, name: str, fill: Callable[[Path], object]) -> None:
         """Let `fill` write a file of the run, which is there as a whole or not at all."""
@@ -115,21 +118,34 @@ class RunFolder:
         return dict(facts)
 
     def read_config(self) -> RunConfig:
-        """config.toml; a ValueError with the command of the run when it is lost."""
-        if not self.file("config.toml").is_file():
+        """config.toml as the run has it; a ValueError when it is lost, or has been changed."""
+        file, facts = self.file("config.toml"), self.read_facts()
+        if not file.is_file():
             raise ValueError(
                 f"The run in {str(self.path)!r} has lost its config.toml. {_advice(self)}"
             )
-        return read_config(self.file("config.toml"))
+        config = read_config(file)
+        if run_key(config, facts) != facts["key"]:
+            raise ValueError(
+                f"{str(file)!r} must be as the run was made; it has been changed. Restore it, or "
+                f"make a run of it: nefele run {shlex.quote(str(file))} --out another-folder"
+            )
+        return config
 
-    def check_files(self, *names: str) -> None:
-        """A ValueError when one of these files of a finished run is lost."""
-        lost = [name for name in names if not self.file(name).is_file()]
+    def check_results(self, facts: dict[str, Any]) -> None:
+        """A ValueError when the results of a finished run are lost, or those of another run."""
+        lost = [name for name in RESULTS if not self.file(name).is_file()]
         if lost:
             raise ValueError(
                 f"The run in {str(self.path)!r} is finished, but has lost {' and '.join(lost)}. "
                 f"{_advice(self)}"
             )
+        for name in RESULTS:
+            if file_hash(self.file(name)) != facts["results"][name]:
+                raise ValueError(
+                    f"{str(self.file(name))!r} must be what the run made; it has been changed, or "
+                    f"is of another run. Restore it. {_advice(self)}"
+                )
 
     def finished_facts(self) -> dict[str, Any]:
         """run.json of a finished run; a ValueError when it is not finished."""
@@ -144,11 +160,11 @@ class RunFolder:
     def _settled(self) -> None:
         """Finish a replacement that a crash left, or wait for the process that is at it."""
         end = time.monotonic() + _PATIENCE
-        while (self.path / READY).is_dir():
+        while (self.path / READY).exists():
             try:
                 with only_writer(self.path):
-                    complete(self.path)
-            except ValueError:
+                    complete(self.path, FILES)
+            except LockedError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.05)
@@ -171,8 +187,7 @@ class RunFolder:
 
     def move_to(self, home: RunFolder) -> None:
         """Put the files of this run in the place of those of another one, by one rename."""
-        names = [name for name in FILES if self.file(name).is_file()]
-        replace_files(home.path, self.path, names, FILES)
+        replace_files(home.path, self.path, FILES)
 
     def save_stage(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep a finished stage."""
@@ -189,7 +204,7 @@ class RunFolder:
 
     def clear_stages(self) -> None:
         """Forget the stages."""
-        shutil.rmtree(self.path / "stages", ignore_errors=True)
+        shutil.rmtree(self.path / STAGES, ignore_errors=True)
 
     def save_path(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Write path.npz."""
@@ -204,6 +219,20 @@ class RunFolder:
             raise ValueError(
                 f"{str(path)!r} is missing or damaged. Repeat the run with --force."
             ) from None
+
+
+def file_hash(path: Path | str) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def run_key(config: RunConfig, facts: dict[str, Any]) -> str:
+    """A hash of all that the numbers of a run depend on; `facts` has its files and versions."""
+    hashes = {name: known["sha256"] for name, known in facts["files"].items()}
+    by = facts["versions"]["nefele"], facts["format_version"]
+    told = [replace(config, out=None).to_toml(), hashes, *by]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(facts: dict[str, Any]) -> str:

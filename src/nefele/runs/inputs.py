@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,12 +75,6 @@ def feature_frame(X: Array, features: tuple[str, ...], ids: NDArray[Any], node: 
 
     columns = {name: X[:, j] for j, name in enumerate(features)}
     return pl.DataFrame({**columns, node: pl.Series(ids.tolist(), dtype=pl.String)})
-
-
-def file_hash(path: str) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nefele._files import clear_parts, only_writer
-from nefele.runs.config import RunConfig
+from nefele.runs.config import RunConfig, read_config
 from nefele.runs.folder import (
     BEGIN,
     DONE,
@@ -21,12 +19,14 @@ from nefele.runs.folder import (
     FORMAT,
     FORMAT_VERSION,
     NEXT,
+    STAGES,
     RunFolder,
     check_writable,
+    file_hash,
     now,
+    run_key,
     versions,
 )
-from nefele.runs.inputs import file_hash
 from nefele.runs.replacing import complete
 
 
@@ -54,8 +54,8 @@ def opened(
     try:
         with only_writer(path):
             for place in (path, path / NEXT):
-                complete(place)
-                for part in (place, place / "stages", place / "pictures"):
+                complete(place, FILES)
+                for part in (place, place / STAGES, place / "pictures"):
                     clear_parts(part)
             yield _chosen(RunFolder(path), config, command, force, resume, ours)
     finally:
@@ -94,7 +94,7 @@ def _chosen(
         )
     if why or force:
         return _replace(folder, config, command)
-    return RunFolder(folder.path, _key(config, facts["files"]))
+    return RunFolder(folder.path, facts["key"])
 
 
 def _replace(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
@@ -106,7 +106,7 @@ def _replace(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
     stopped = _earlier(place)
     if stopped is None or _differs(place, config, stopped):
         return _begin(place, config, command)
-    place = RunFolder(place.path, _key(config, stopped["files"]))
+    place = RunFolder(place.path, stopped["key"])
     return place.settle() if stopped["status"] in DONE else place
 
 
@@ -120,9 +120,11 @@ def _earlier(folder: RunFolder) -> dict[str, Any] | None:
 def _differs(folder: RunFolder, config: RunConfig, facts: dict[str, Any]) -> str:
     """In what an earlier run in the folder differs from the one asked for; empty if in nothing."""
     try:
-        old = folder.read_config()
-    except ValueError as error:
-        return str(error).rstrip(".")
+        old = read_config(folder.file("config.toml"))
+    except ValueError:
+        return "its config.toml is lost or damaged"
+    if run_key(old, facts) != facts["key"]:
+        return "its config.toml has been changed since then"
     if replace(old, out=None) != replace(config, out=None):
         for name in RunConfig.__dataclass_fields__:
             a, b = getattr(old, name), getattr(config, name)
@@ -140,36 +142,33 @@ def _shown(value: Any) -> str:
     return "not set" if value is None else repr(value)
 
 
-def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
-    """A fresh run: the configuration is there and old results are gone, both or neither."""
+def input_files(config: RunConfig) -> dict[str, dict[str, str]]:
+    """The files that a run reads, with their hashes."""
     files = {"data": config.data, "graph": config.edge_file}
-    hashed = {
+    return {
         name: {"path": path, "sha256": file_hash(path)}
         for name, path in files.items()
-        if path is not None
+        if path is not None and Path(path).is_file()
     }
-    for leftover in (BEGIN, NEXT, "stages"):
+
+
+def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
+    """A fresh run: the configuration is there and old results are gone, both or neither."""
+    for leftover in (BEGIN, NEXT, STAGES):
         shutil.rmtree(folder.path / leftover, ignore_errors=True)
     staged = RunFolder(folder.path / BEGIN)
     staged.write_text("config.toml", replace(config, out=None).to_toml())
-    staged.write_facts(
-        {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "status": "running",
-            "command": command,
-            "created": now(),
-            "versions": versions(),
-            "seed": config.seed,
-            "files": hashed,
-        }
-    )
+    facts = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "status": "running",
+        "command": command,
+        "created": now(),
+        "versions": versions(),
+        "seed": config.seed,
+        "files": input_files(config),
+    }
+    facts["key"] = run_key(config, facts)
+    staged.write_facts(facts)
     staged.move_to(folder)
-    return RunFolder(folder.path, _key(config, hashed))
-
-
-def _key(config: RunConfig, files: dict[str, Any]) -> str:
-    """A hash of all that the numbers of a run depend on."""
-    hashes = {name: known["sha256"] for name, known in files.items()}
-    told = [replace(config, out=None).to_toml(), hashes, version("nefele"), FORMAT_VERSION]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return RunFolder(folder.path, str(facts["key"]))

@@ -40,7 +40,7 @@ def predict_table(
     check_name(unseen, ("raise", "pooled"), "rule for unseen ids")
     facts = folder.finished_facts()
     config = folder.read_config()
-    folder.check_files("model.nefele")
+    folder.check_results(facts)
     model = load(folder.file("model.nefele"))
     features = tuple(facts["features"])
     folder.check_steady(facts)

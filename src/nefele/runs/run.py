@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nefele.runs.config import RunConfig
-from nefele.runs.folder import DONE, RunFolder, check_writable
+from nefele.runs.folder import DONE, RESULTS, RunFolder, check_writable, file_hash
 from nefele.runs.inputs import read_inputs
-from nefele.runs.opening import opened
+from nefele.runs.opening import input_files, opened
 from nefele.runs.sizes import print_nothing
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def execute(
     check_writable(Path(config.out))
     start = time.perf_counter()
     with _warnings_as_notes() as notes:
+        files = input_files(config)
         inputs = read_inputs(config, tell)
         reading = time.perf_counter() - start
         from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
@@ -71,6 +72,8 @@ def execute(
         pipeline = Pipeline(config, inputs)
         with opened(config, command, force=force, resume=resume, ours=ours) as folder:
             facts = folder.read_facts()
+            if facts["files"] != files:
+                raise ValueError("The data or graph file changed while it was read. Try again.")
             if facts["status"] in DONE:
                 restore(folder, facts)
                 return folder, facts
@@ -115,6 +118,7 @@ def _work(
     timings = {"reading": reading, **facts["timings"], "writing": written - start}
     timings["report"] = time.perf_counter() - written
     facts["timings"] = {name: round(value, 3) for name, value in timings.items()}
+    facts["results"] = {name: file_hash(folder.file(name)) for name in RESULTS}
     folder.write_facts(facts)
     folder.clear_stages()
     return folder.settle(), facts
@@ -124,7 +128,7 @@ def restore(folder: RunFolder, facts: dict[str, Any]) -> None:
     """Write the files of a finished run that are lost again; a ValueError for what cannot be."""
     from nefele.runs.results import write_tables
 
-    folder.check_files("config.toml", "model.nefele", "path.npz")
+    folder.check_results(facts)
     folder.clear_stages()
     write_tables(folder, folder.load_path(), lost_only=True)
     if not folder.file("report.html").is_file():

@@ -18,6 +18,11 @@ def write_csv(frame: Any, path: Path | None = None) -> str | None:
     import polars as pl
 
     for name, kind in frame.schema.items():
+        if "\n" in name or "\r" in name:
+            raise ValueError(
+                f"CSV must have names of columns without line breaks; got {name!r}. Write a file "
+                "that ends in .parquet, or rename the column."
+            )
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise ValueError(
                 f'CSV must have one text or number in each cell; column "{name}" holds {kind}. '

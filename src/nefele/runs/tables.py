@@ -58,10 +58,13 @@ class Table:
             raise ValueError(f"No file {str(path)!r}.")
         if path.is_dir():
             raise ValueError(f"{str(path)!r} must be a file; it is a folder.")
+        if not path.is_file():  # a pipe would be waited for, for ever
+            raise ValueError(f"{str(path)!r} must be a file on a disk; it is a pipe or a device.")
         try:
             if _SUFFIXES.get(path.suffix.lower()) == "parquet":
-                return cls(read_parquet(path), path.name, None)
-            table = cls(*read_csv(path)).without_apostrophes().without_blank_lines()
+                table = cls(read_parquet(path), path.name, None)
+            else:
+                table = cls(*read_csv(path)).without_apostrophes().without_blank_lines()
         except OSError as error:
             why = error.strerror or str(error)
             raise ValueError(f"{str(path)!r} cannot be read ({why}).") from None

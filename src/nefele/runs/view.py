@@ -22,7 +22,9 @@ _WEIGHTING = {
 
 def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
     """The view of a finished run."""
-    facts = folder.finished_facts() if facts is None else facts
+    if facts is None:
+        facts = folder.finished_facts()
+        folder.check_results(facts)
     config = folder.read_config()
     found = folder.load_path()
     summary = facts["summary"]

@@ -128,7 +128,8 @@ class ADMM(Solver[ADMMState]):
         self, problem: Problem, state: ADMMState, scalars: dict[str, Any], arrays: dict[str, Array]
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.rho, state.k, state.changes = (scalars[name] for name in ("rho", "k", "changes"))
+        state.rho = check_number(scalars["rho"], "rho", low=0.0, strict=True)
+        state.k, state.changes = int(scalars["k"]), int(scalars["changes"])
         state.head, state.tail = arrays["head"], arrays["tail"]
 
 

@@ -7,6 +7,7 @@ objective and bound are computed again from the points that it holds.
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 import warnings
 from dataclasses import dataclass, field, is_dataclass
@@ -26,6 +27,7 @@ _KIND, _VERSION = "nefele checkpoint", 2
 _NODES, _EDGES = ("w", "best_w", "dual_w"), ("u", "dual_u")
 _COUNTS = ("iteration", "stage", "due")
 _NUMBERS = ("seconds", "estimate", "least")
+_OLD = 3600.0  # seconds after which what a process left half-written may be removed
 _EXTRA = "extra_"  # first part of the names of the solver's own arrays
 
 
@@ -83,10 +85,9 @@ class Checkpoint:
         self.next, self.failed = time.monotonic() + self.every, False
         if self.path.is_dir():
             raise ValueError(f"checkpoint must name a file; {str(self.path)!r} is a folder.")
-        trial = self.path.with_name(f".{self.path.name}.{os.getpid()}-trial.part")
         try:
-            trial.touch()
-            trial.unlink()
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
         except OSError as error:
             raise ValueError(
                 f"checkpoint must be in a folder that can be written; {str(self.path.parent)!r} "
@@ -97,7 +98,7 @@ class Checkpoint:
                 f"checkpoint must be a new file or an older checkpoint; {str(self.path)!r} is "
                 "neither and is not overwritten. Name another one, or delete it."
             )
-        clear_parts(self.path.parent, self.path.name)
+        clear_parts(self.path.parent, self.path.name, _OLD)
 
     def due(self) -> bool:
         """Whether it is time to save."""
@@ -174,11 +175,26 @@ def _sound(facts: dict[str, Any], history: list[Record], arrays: dict[str, Any])
     return (
         set(arrays) == {*_NODES, *_EDGES}
         and all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays.values())
-        and all(type(facts[name]) is int and facts[name] >= 0 for name in _COUNTS)
-        and all(type(x) in (int, float) for x in numbers)
+        and all(type(facts[name]) is int and 0 <= facts[name] < 2**62 for name in _COUNTS)
+        and all(_is_number(x) for x in numbers)
         and isinstance(facts["scalars"], dict)
+        and _are_numbers(facts["scalars"])
         and isinstance(facts["bounded"], bool)
         and (facts["proof"] is None or {"firm", "tol"} == set(facts["proof"]))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < 2**256)
+
+
+def _are_numbers(scalars: dict[str, Any]) -> bool:
+    """Numbers, or nothing, all the way down; only a generator of random numbers has a name."""
+    return all(
+        _are_numbers(value)
+        if isinstance(value, dict)
+        else value is None or _is_number(value) or (name == "bit_generator" and value == "PCG64")
+        for name, value in scalars.items()
     )
 
 

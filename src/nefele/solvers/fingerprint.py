@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from functools import cached_property
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ _DIGITS = 6
 def fingerprint(problem: Problem) -> str:
     """A hash of graph, data, loss and penalty with all their parameters, and lam.
 
-    Objects of a user's own are told apart by their class and attributes; attributes that are no
-    plain values, such as functions, only by what loss and penalty give at a few points.
+    Objects of a user's own are told apart by their class and attributes; what has none and cannot
+    be written down, such as a function, only by what loss and penalty give at a few points.
 
     Examples
     --------
@@ -68,6 +70,8 @@ class _Hash:
             self._write(type(value).__name__, str(len(value)))
             for item in value:
                 self.add(item)
+        elif isinstance(value, set | frozenset):
+            self._write("set", repr(sorted(map(repr, value))))
         elif isinstance(value, dict):
             self._write("dict", str(len(value)))
             for key, item in value.items():
@@ -75,6 +79,8 @@ class _Hash:
                 self.add(item)
         else:
             self._write("object", f"{type(value).__module__}.{type(value).__qualname__}")
+            if not hasattr(value, "__dict__"):
+                self._write("content", _written(value))
             for name, item in _attributes(value):
                 self._write("attribute", name)
                 self.add(item)
@@ -86,14 +92,28 @@ class _Hash:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    """What an object was given: neither private, nor computed later."""
-    given = getattr(value, "__dict__", {}) if not callable(value) else {}
+    """What an object was given, not what it computed later; of nefele's own, what is public.
+
+    Functions and classes have names only.
+    """
     kind = type(value)
+    if isinstance(value, type | FunctionType | MethodType | ModuleType):
+        return []
+    ours = kind.__module__.split(".")[0] == "nefele"
     return sorted(
         (name, item)
-        for name, item in given.items()
-        if not name.startswith("_") and not isinstance(getattr(kind, name, None), cached_property)
+        for name, item in getattr(value, "__dict__", {}).items()
+        if not (ours and name.startswith("_"))
+        and not isinstance(getattr(kind, name, None), cached_property)
     )
+
+
+def _written(value: Any) -> str:
+    """The content of an object without attributes, if it can be written; never read again."""
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except Exception:
+        return ""
 
 
 def _rounded(values: Any) -> Any:

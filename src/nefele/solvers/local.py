@@ -61,4 +61,4 @@ class Local(Solver[LocalState]):
         self, problem: Problem, state: LocalState, scalars: dict[str, Any], arrays: dict[str, Array]
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.reach = scalars["reach"]
+        state.reach = float(scalars["reach"])

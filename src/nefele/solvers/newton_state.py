@@ -30,7 +30,7 @@ class NewtonState(State):
     length: float = 0.0  # what a slope counts in units of the objective
     size: float = 0.0  # of the objective
     damp: float = 0.0  # added to the Hessian after steps that failed
-    steps: int = 0
+    steps: float = 0.0
     failures: float = 0.0  # steps that failed; inf: no further one can be computed
     asked: float = np.inf  # sum of x^T z at the last certificate
     start: tuple[Array, Array] | None = None  # a given start, before the first step
@@ -67,9 +67,9 @@ class NewtonState(State):
         elif "first" in scalars and self.terms is not None:
             self.start, self.w = None, arrays["w"]
             self.terms.take(arrays)
-            self.terms.first, self.u = scalars["first"], self.terms.flow
+            self.terms.first, self.u = float(scalars["first"]), self.terms.flow
             for name in _SCALARS:
-                setattr(self, name, scalars[name])
+                setattr(self, name, float(scalars[name]))
             self.slope = arrays["slope"].reshape(self.w.shape)
             if "move" in arrays:
                 self.move = arrays["move"].reshape(self.w.shape)

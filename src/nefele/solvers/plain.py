@@ -51,4 +51,5 @@ class Plain:
 
     def take(self, arrays: dict[str, Array]) -> None:
         """Go on from `arrays` and the relaxed iterate, its "w" and "u"."""
-        self.w, self.u, self.w1, self.u1 = (arrays[name] for name in ("w", "u", "w1", "u1"))
+        for name in ("w", "u", "w1", "u1"):
+            setattr(self, name, arrays[name].reshape(getattr(self, name).shape))

@@ -185,6 +185,7 @@ class PrimalDual(Solver[PrimalDualState]):
     ) -> None:
         for name in _SCALARS:
             setattr(state, name, scalars[name])
+        check_number(state.gamma, "gamma", low=0.0, strict=True)
         _set_steps(problem, state)
         state.iteration.take(arrays)
 

@@ -108,7 +108,7 @@ class QuadraticCG(Solver[ConjugateState]):
     ) -> None:
         super().resume(problem, state, scalars, arrays)
         for name in _SCALARS:
-            setattr(state, name, scalars[name])
+            setattr(state, name, float(scalars[name]))
         state.r, state.p = arrays["r"], arrays["p"]
 
     def point(self, problem: Problem, state: ConjugateState) -> tuple[Array, Array]:
