@@ -328,17 +328,17 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(home):
     )
     assert stopped.returncode == 130, stopped.stderr
     assert "Go on with: nefele run" in stopped.stderr and "Traceback" not in stopped.stderr
-    kept = sorted(p.name for p in (home / "broken/stages").iterdir())
+    kept = sorted(p.name for p in (home / "broken/.stages").iterdir())
     assert kept == ["fold-0.npz", "grid.npz"]
     assert json.loads((home / "broken/run.json").read_text())["status"] == "interrupted"
-    times = {p: p.stat().st_mtime_ns for p in (home / "broken/stages").iterdir()}
+    times = {p: p.stat().st_mtime_ns for p in (home / "broken/.stages").iterdir()}
     assert "is not finished" in refused("report", "broken", cwd=home)
     assert {p: p.stat().st_mtime_ns for p in times} == times
     done = run(*args, "--resume", cwd=home)
     assert done.returncode == 0, done.stderr
     for name in ("metrics.csv", "coef.csv"):
         assert (home / "broken" / name).read_bytes() == (home / "first" / name).read_bytes()
-    assert not (home / "broken/stages").exists()
+    assert not (home / "broken/.stages").exists()
     assert "finished before" in run("run", "broken", cwd=home).stdout
 
 

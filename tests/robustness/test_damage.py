@@ -55,7 +55,7 @@ def read_model(file):
 
 def write_stage(folder):
     RunFolder(folder, "key").save_stage("grid", {"alphas": np.arange(3.0), "name": np.array("x")})
-    return folder / "stages" / "grid.npz"
+    return folder / ".stages" / "grid.npz"
 
 
 def read_stage(file):
