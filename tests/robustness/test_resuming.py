@@ -300,10 +300,10 @@ def test_a_file_that_cannot_be_written_is_an_error_before_any_work(tmp_path, whe
 
 
 def test_a_folder_without_write_permission_is_an_error_before_any_work(tmp_path, monkeypatch):
-    def refuse(self):
+    def refuse(**options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(checkpoint.Path, "touch", refuse)
+    monkeypatch.setattr(checkpoint.tempfile, "TemporaryFile", refuse)
     with pytest.raises(ValueError, match="Permission denied"):
         solve(problem(), Untouched(), checkpoint=tmp_path / "run.npz")
 
@@ -492,7 +492,7 @@ def test_overflowed_numbers_are_not_kept(kept):
     class Wild(PrimalDual):
         def step(self, problem, state):
             super().step(problem, state)
-            state.w = state.w * np.nan
+            state.iteration.w = state.iteration.w * np.nan
 
     with pytest.warns(ConvergenceWarning, match="failed"):
         result = solve(problem(), Wild(polish=False), checkpoint=kept)

@@ -68,7 +68,7 @@ def test_reduced_solve_lowers_the_objective_of_an_early_iterate(penalty):
     state = solver.init(problem, np.zeros((graph.n_nodes, d)), np.zeros((graph.n_edges, d)))
     for _ in range(60):
         solver.step(problem, state)
-    w, u = solver.iterate(state)
+    w, u = state.iteration.unrelaxed()
     better = reduced_solve(problem, PrimalDual(polish=False), w, u)
     assert better is not None
     assert better.objective < problem.objective(w)
