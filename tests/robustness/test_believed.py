@@ -148,6 +148,20 @@ def test_a_record_with_a_right_hash_and_wrong_parts_is_refused(tmp_path, wrong):
         solve(BASE, "primal_dual", resume=file)
 
 
+def stopped_early(folder, solver):
+    """A problem, the checkpoint of three iterations on it, and what that holds."""
+    file = folder / "a.npz"
+    problem = other(BASE, penalty="squared_l2" if solver == "quadratic_cg" else "l2")
+    with pytest.warns(ConvergenceWarning):
+        solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
+    return problem, file, *read_record(file, "nefele checkpoint", 2)
+
+
+def rewrite(file, facts, arrays):
+    """Write a checkpoint with a right hash."""
+    write_record(file, "nefele checkpoint", 2, facts, arrays)
+
+
 FORGED = {
     "admm": [{"rho": "much"}, {"rho": 0.0}, {"k": None}, {"changes": [1]}],
     "newton": [{"length": "long"}, {"first": None}, {"steps": {}}, {"damp": [0]}],
@@ -159,19 +173,14 @@ FORGED = {
 
 @pytest.mark.parametrize("solver", FORGED)
 def test_forged_numbers_of_a_solver_are_refused(tmp_path, solver):
-    file = tmp_path / "a.npz"
-    problem = other(BASE, penalty="squared_l2" if solver == "quadratic_cg" else "l2")
-    with pytest.warns(ConvergenceWarning):
-        solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
-    facts, arrays = read_record(file, "nefele checkpoint", 2)
-    kind, version = facts.pop("format"), facts.pop("version")
+    problem, file, facts, arrays = stopped_early(tmp_path, solver)
     for change in FORGED[solver]:
         forged = {**facts, "scalars": {**facts["scalars"], **change}}
-        write_record(file, kind, version, forged, arrays)
+        rewrite(file, forged, arrays)
         with pytest.raises(ValueError, match="damaged"):
             solve(problem, solver, resume=file)
     for change in ({"iteration": 10**400}, {"seconds": 10**400}, {"bounded": 1}):
-        write_record(file, kind, version, {**facts, **change}, arrays)
+        rewrite(file, {**facts, **change}, arrays)
         with pytest.raises(ValueError, match="damaged"):
             solve(problem, solver, resume=file)
 
@@ -230,15 +239,10 @@ def test_a_declared_size_is_compared_before_anything_is_allocated(tmp_path):
 
 @pytest.mark.parametrize("solver", ["newton", "primal_dual", "quadratic_cg", "admm", "spdhg"])
 def test_what_a_solver_remembers_must_have_its_shape(tmp_path, solver):
-    file = tmp_path / "a.npz"
-    problem = other(BASE, penalty="squared_l2" if solver == "quadratic_cg" else "l2")
-    with pytest.warns(ConvergenceWarning):
-        solve(problem, solver, tol=1e-300, max_iter=3, checkpoint=file)
-    facts, arrays = read_record(file, "nefele checkpoint", 2)
-    kind, version = facts.pop("format"), facts.pop("version")
+    problem, file, facts, arrays = stopped_early(tmp_path, solver)
     own = [name for name, a in arrays.items() if name.startswith("extra_") and len(a) > 1]
     assert own
     for name in own:
-        write_record(file, kind, version, facts, {**arrays, name: arrays[name][:1]})
+        rewrite(file, facts, {**arrays, name: arrays[name][:1]})
         with pytest.raises(ValueError, match="damaged"):
             solve(problem, solver, resume=file)
