@@ -9,7 +9,7 @@ import numpy as np
 
 from nefele import Problem, solve
 from nefele.solvers import PrimalDual
-from nefele.solvers.fused import Fused
+from nefele.solvers.primal_dual.fused import Fused
 
 SHORT = 1.0  # seconds below which a side is timed again
 REPEATS = 5

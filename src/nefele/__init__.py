@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     )
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.certificate import Certificate
-    from nefele.critical import lam_max
     from nefele.data import LocalData
     from nefele.estimators import (
         ConvexClustering,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     )
     from nefele.graph import Graph
     from nefele.graphs import as_graph
-    from nefele.lam_path import PathResult, path
+    from nefele.paths import PathResult, lam_max, path
     from nefele.problem import Problem
     from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
     from nefele.solvers import solve
@@ -111,7 +110,6 @@ _PACKAGES = (
 _LAZY = {
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "certificate": ("Certificate",),
-    "critical": ("lam_max",),
     "data": ("LocalData",),
     "estimators": (
         "ConvexClustering",
@@ -128,7 +126,7 @@ _LAZY = {
     ),
     "graph": ("Graph",),
     "graphs": ("as_graph",),
-    "lam_path": ("PathResult", "path"),
+    "paths": ("PathResult", "lam_max", "path"),
     "problem": ("Problem",),
     "result": ("ConvergenceWarning", "DataWarning", "Record", "Result", "Status"),
     "solvers": ("solve",),

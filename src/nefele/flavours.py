@@ -12,9 +12,9 @@ import numpy as np
 
 from nefele._checks import as_float_array, check_number
 from nefele._ids import as_ids
-from nefele.critical import lam_max
 from nefele.data import LocalData
 from nefele.graph import Graph
+from nefele.paths.critical import lam_max
 from nefele.problem import Problem
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele.certificate import Certificate, Origin, certify
-from nefele.correction import variation
+from nefele.certificate.correction import variation
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss

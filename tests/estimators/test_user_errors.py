@@ -96,7 +96,7 @@ def test_an_interrupted_fit_raises_and_a_grid_search_stops(monkeypatch):
 
 
 def test_an_interrupted_path_raises(monkeypatch):
-    monkeypatch.setattr(nefele.lam_path, "solve", interrupting(solvers.solve, after=2))
+    monkeypatch.setattr(nefele.paths.path, "solve", interrupting(solvers.solve, after=2))
     points = np.random.default_rng(0).normal(size=(12, 2))
     with pytest.raises(KeyboardInterrupt):
         ConvexClustering().fit(points)

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from nefele import Graph, GTVRegressorCV, LocalData, Problem, graphs, solve
-from nefele._drawing import BLUE, ORANGE, place
+from nefele._draw.drawing import BLUE, ORANGE, place
 from nefele.estimators import MomentsKNN
 from nefele.graph_learning import GraphSelectorCV, LossGraph, graph_diagnostics
 from nefele.graph_learning.drawing import draw_comparison

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nefele.graph_learning import DelaunayGraph, RadiusGraph
-from nefele.graphs._points import edge_length, embed
+from nefele.graphs.points import edge_length, embed
 from tests.graph_learning.data import as_rows
 
 ROWS = as_rows(np.ones((1, 1)), [1.0], ["p00"])

@@ -12,7 +12,7 @@ from nefele._kernels import threads
 from nefele.graphs import chain, grid, sbm
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
-from nefele.solvers import fused
+from nefele.solvers.primal_dual import fused
 from tests.problems import kind_of, labels
 
 LOSSES = [

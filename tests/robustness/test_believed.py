@@ -13,7 +13,7 @@ from nefele._records import read_record, write_record
 from nefele.graphs import sbm
 from nefele.losses import HuberLoss, Squared
 from nefele.penalties import Huber
-from nefele.solvers.fingerprint import fingerprint
+from nefele.solvers.loop.fingerprint import fingerprint
 from tests.contracts.cases import LOSSES, PENALTIES
 from tests.problems import chain_problem, kind_of, random_data
 

@@ -8,7 +8,7 @@ import pytest
 from nefele import Graph, GTVRegressor, load, solve
 from nefele.experiments import Store
 from nefele.runs.folder import RunFolder
-from nefele.solvers import checkpoint
+from nefele.solvers.loop import checkpoint
 from tests.problems import chain_problem
 
 PROBLEM = chain_problem(n=4)

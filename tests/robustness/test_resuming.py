@@ -14,7 +14,8 @@ import pytest
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import HuberLoss, Squared
 from nefele.penalties import Huber
-from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual, checkpoint
+from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual
+from nefele.solvers.loop import checkpoint
 from tests.problems import chain_problem
 
 SLOW = PrimalDual(polish=False)

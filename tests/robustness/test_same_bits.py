@@ -9,7 +9,9 @@ import pytest
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, HuberLoss, Logistic, Squared
 from nefele.penalties import Quadratic
-from nefele.solvers import PrimalDual, StochasticPrimalDual, checkpoint, newton
+from nefele.solvers import PrimalDual, StochasticPrimalDual
+from nefele.solvers.interior_point import solver as newton
+from nefele.solvers.loop import checkpoint
 
 
 def problem(loss="squared", penalty="l2", n=24, cycle=True, lam=0.3, seed=1, d=2):

@@ -7,7 +7,7 @@ from nefele import Certificate, ConvergenceWarning, LocalData, Problem, Status, 
 from nefele.graphs import chain
 from nefele.losses import Squared
 from nefele.penalties import Huber, L1Norm, Lp, Penalty, Quadratic
-from nefele.solvers.best import Best
+from nefele.solvers.loop.best import Best
 from tests.robustness.problems import data, path
 
 TARGET = np.arange(4.0)[:, None] * [1.0, -1.0]

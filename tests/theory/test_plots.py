@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from nefele import Graph, LocalData, Problem, solve
-from nefele._drawing import BLUE, ORANGE
+from nefele._draw.drawing import BLUE, ORANGE
 from nefele.theory import (
     ErrorBound,
     SpectrumBounds,

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nefele import Graph
-from nefele._drawing import GROUPS, ORANGE
+from nefele._draw.drawing import GROUPS, ORANGE
 from nefele.theory import critical_lambda, edge_influence, plot_critical_flow, plot_influence
 from tests.theory.pictures import LABELS, PARTS, scalar
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nefele import Graph
-from nefele.forest import Forest, diagonal_blocks, tree_solve, unrolled
+from nefele._systems.forest import Forest, diagonal_blocks, tree_solve, unrolled
 from nefele.graphs import chain, grid, star
 
 FEW = settings(derandomize=True, deadline=None, max_examples=60, database=None)
@@ -81,7 +81,7 @@ def test_few_nodes_with_data_are_enough(seed, n, d):
 @pytest.mark.parametrize("dims", [(), (0, 0)])
 def test_stiff_and_slack_edges_lose_no_digits(dims, monkeypatch):
     """Differences over edges of weight 1e12 are 1e-12, and their flow is still accurate."""
-    monkeypatch.setattr("nefele.forest.unrolled", lambda d, count: dims)
+    monkeypatch.setattr("nefele._systems.forest.unrolled", lambda d, count: dims)
     rng = np.random.default_rng(0)
     graph = random_forest(rng, 300)
     metric = psd(rng, 300, 2) + np.eye(2)

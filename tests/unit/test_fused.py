@@ -11,8 +11,9 @@ import pytest
 from nefele import Graph, LocalData, Problem, solve
 from nefele.graphs import grid
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, SquaredL2
-from nefele.solvers import PrimalDual, fused
-from nefele.solvers.fused import Fused, Layout, Turns
+from nefele.solvers import PrimalDual
+from nefele.solvers.primal_dual import fused
+from nefele.solvers.primal_dual.fused import Fused, Layout, Turns
 from tests.waiting import LONG
 
 PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), Huber(0.3)]
@@ -216,7 +217,8 @@ import numpy as np
 from nefele import LocalData, Problem
 from nefele._kernels import primal_dual, threads
 from nefele.graphs import chain
-from nefele.solvers import PrimalDual, fused
+from nefele.solvers import PrimalDual
+from nefele.solvers.primal_dual import fused
 
 fused._LEAST_PARALLEL = 0
 fused.Turns.run = lambda self, serial, parallel: parallel()

@@ -8,7 +8,7 @@ import pytest
 from nefele import ConvergenceWarning, Problem, Status, path, solve
 from nefele.losses import Absolute, Logistic, Poisson, Squared
 from nefele.solvers import PrimalDual
-from nefele.solvers.residual import residual
+from nefele.solvers.loop.residual import residual
 from tests.problems import chain_problem, random_problem
 
 LOSSES = [Squared(), Squared(l1=0.1), Logistic(l2=0.01), Poisson(l2=0.01), Absolute()]

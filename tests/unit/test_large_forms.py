@@ -52,7 +52,8 @@ def test_dual_point(problem, monkeypatch):
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_certificates_agree(problem, penalty, monkeypatch):
-    from nefele import correction, laplacian
+    from nefele._systems import laplacian
+    from nefele.certificate import correction
 
     problem = Problem(problem.graph, problem.data, Squared(l2=0.1), penalty, lam=0.3)
     rng = np.random.default_rng(3)

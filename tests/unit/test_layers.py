@@ -11,11 +11,11 @@ import nefele
 
 ROOT = Path(nefele.__file__).parent
 LAYERS = (
-    ("_checks", "_files", "_ids", "_kernels", "_layout", "_records", "_threads", "_words"),
-    ("_drawing", "graph", "graphs", "data", "forest"),
+    ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words"),
+    ("_draw", "_systems", "graph", "graphs", "data"),
     ("losses", "penalties"),
-    ("certificate", "correction", "laplacian", "problem", "result"),
-    ("critical", "lam_path", "solvers"),
+    ("certificate", "problem", "result"),
+    ("paths", "solvers"),
     ("datasets", "estimators", "privacy", "robust", "runtime", "theory"),
     ("agnostic", "baselines", "graph_learning"),
     ("flavours", "report", "runs"),
@@ -24,19 +24,16 @@ LAYERS = (
 LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 # Within a layer: what belongs together may see each other, losses and penalties may not.
 NEIGHBOURS = {
-    "_drawing": {"graph"},
+    "_draw": {"graph"},
+    "_systems": {"graph"},
     "_ids": {"_words"},
     "_kernels": {"_checks"},
-    "_layout": {"_checks"},
     "_records": {"_files"},
-    "forest": {"graph"},
     "graph": {"_checks"},
     "graphs": {"graph", "data"},
-    "certificate": {"correction", "problem", "result"},
-    "correction": {"certificate", "laplacian", "problem", "result"},
-    "critical": {"solvers"},
-    "lam_path": {"critical", "solvers"},
-    "problem": {"certificate", "correction", "result"},
+    "certificate": {"problem", "result"},
+    "paths": {"solvers"},
+    "problem": {"certificate", "result"},
     "result": {"certificate", "problem"},
     "runtime": {"privacy", "robust"},
     "runs": {"report"},
@@ -44,11 +41,11 @@ NEIGHBOURS = {
 }
 # Solvers see losses and penalties through Problem only; these pick special formulas by type.
 SPECIAL = {
-    "solvers/cones.py",
+    "solvers/interior_point/cones.py",
     "solvers/fedrelax.py",
-    "solvers/fused.py",
+    "solvers/primal_dual/fused.py",
     "solvers/quadratic.py",
-    "solvers/quotient.py",
+    "solvers/primal_dual/quotient.py",
 }
 
 FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from nefele import DataWarning, Graph, LocalData, Problem, path, solve
+from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm, star
 from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.penalties import Huber, L1Norm, L2Norm, Lp, Quadratic
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
-from nefele.solvers.cones import Cones, _central
-from nefele.solvers.direct import SmallGraph
+from nefele.solvers.interior_point.cones import Cones, _central
 from tests.problems import chain_problem, kind_of, random_data
 from tests.reference.oracle import oracle
 from tests.unit.test_forest import dense, product, psd, random_forest

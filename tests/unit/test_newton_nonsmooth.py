@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from nefele import ConvexClustering, DataWarning, Graph, LocalData, Problem, path, solve
+from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm
 from nefele.losses import Absolute, Hinge, Logistic, Squared
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
 from nefele.solvers import Newton, PrimalDual, as_solver
-from nefele.solvers.direct import SmallGraph
-from nefele.solvers.faces import Faces, _sum_of_others
-from nefele.solvers.quotient import same_clusters
-from nefele.solvers.reach import pays
-from nefele.solvers.rows import RowCones
-from nefele.solvers.terms import Terms
+from nefele.solvers.interior_point.faces import Faces, _sum_of_others
+from nefele.solvers.interior_point.reach import pays
+from nefele.solvers.interior_point.rows import RowCones
+from nefele.solvers.interior_point.terms import Terms
+from nefele.solvers.primal_dual.quotient import same_clusters
 from tests.problems import chain_problem, kind_of, random_data, random_graph, random_problem
 from tests.reference.oracle import oracle
 from tests.unit.test_forest import product

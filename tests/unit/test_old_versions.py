@@ -2,19 +2,20 @@
 
 import numpy as np
 
-from nefele import Graph, _layout
+from nefele import Graph
+from nefele._draw import layout
 from nefele.theory import tree_basis
 
 
 def test_distances_have_the_index_type_that_scipy_before_1_15_needs(monkeypatch):
-    seen, real = [], _layout.dijkstra
+    seen, real = [], layout.dijkstra
 
     def watched(matrix, *args, **options):
         seen.extend([matrix.indices.dtype, matrix.indptr.dtype])
         return real(matrix, *args, **options)
 
-    monkeypatch.setattr(_layout, "dijkstra", watched)
-    xy = _layout.force_layout(5, np.array([[0, 1], [1, 2], [3, 4]]))
+    monkeypatch.setattr(layout, "dijkstra", watched)
+    xy = layout.force_layout(5, np.array([[0, 1], [1, 2], [3, 4]]))
     assert set(seen) == {np.dtype(np.intc)}
     assert np.isfinite(xy).all()
 

@@ -8,7 +8,7 @@ from nefele.graphs import grid
 from nefele.losses import Squared
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.solvers import PrimalDual
-from nefele.solvers.quotient import reduced_solve
+from nefele.solvers.primal_dual.quotient import reduced_solve
 
 
 def squares(side=24, penalty="l2", lam=0.3, d=2, seed=0):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, as_float_array, check_count
-from nefele.critical import lam_max
 from nefele.estimators._design import Design
+from nefele.paths.critical import lam_max
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 

@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from nefele._checks import Array, as_float_array, check_finite, type_name
 from nefele._ids import IdIndex, as_ids
 from nefele.estimators._nodes import is_frame
-from nefele.graphs._points import embed
+from nefele.graphs.points import embed
 
 _EARTH = ({"lat", "latitude"}, {"lon", "lng", "long", "longitude"})
 _DEGREES = (("latitude", -90, 90), ("longitude", -180, 360))

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from nefele._checks import Array
-from nefele.critical import consensus
 from nefele.estimators import _design
 from nefele.estimators._base import GTVBase
 from nefele.estimators._design import Design, Rows
 from nefele.estimators._solving import solve
 from nefele.graph import Graph
+from nefele.paths.critical import consensus
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Result
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nefele import lam_path, solvers
-from nefele.lam_path import PathResult
+from nefele import solvers
+from nefele.paths import PathResult, path
 from nefele.problem import Problem
 from nefele.result import Result, Status
 
@@ -43,7 +43,7 @@ def whole_path(
         done = enough is not None and bool(enough(result))
         return done
 
-    found = lam_path.path(problem, lams, callback=watch, **options)
+    found = path(problem, lams, callback=watch, **options)
     if not done and seen < len(np.unique(lams)):
         raise KeyboardInterrupt
     return found

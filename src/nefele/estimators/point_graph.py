@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from nefele._checks import Array, check_count
 from nefele.graph import Graph
 from nefele.graphs import knn
-from nefele.graphs._points import check_weighting, edge_weight
+from nefele.graphs.points import check_weighting, edge_weight
 
 _LEAST_WEIGHT = 1e-3  # relative to the largest: a far neighbour must stay within a path's reach
 

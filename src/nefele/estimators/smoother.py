@@ -19,12 +19,12 @@ from sklearn.utils.validation import (
 
 from nefele._checks import Array, as_float_array, check_count, check_number
 from nefele._ids import as_ids, describe, unknown_ids_message
-from nefele.critical import lam_max
 from nefele.estimators._solving import solve, whole_path
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph, Index
 from nefele.graphs import as_graph
 from nefele.losses.quadratic import BoundQuadratic
+from nefele.paths.critical import lam_max
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_count, check_number
-from nefele.critical import lam_max
 from nefele.estimators._solving import solve
 from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph
@@ -17,6 +16,7 @@ from nefele.graph_learning._rows import LinearFits, linear_fits, node_rows
 from nefele.graph_learning.models import excess_losses
 from nefele.graph_learning.refine import check_options, graph_from_discrepancy
 from nefele.losses.quadratic import BoundQuadratic
+from nefele.paths.critical import lam_max
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nefele._drawing import (
+from nefele._draw.drawing import (
     BLUE,
     DASHED,
     GREY,

@@ -16,7 +16,7 @@ from nefele.estimators.builders import GraphBuilder, TrainingRows, node_coordina
 from nefele.graph import Graph
 from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graphs import geometric
-from nefele.graphs._points import check_weighting, edge_weight, embed
+from nefele.graphs.points import check_weighting, edge_weight, embed
 
 __all__ = ["DelaunayGraph", "RadiusGraph"]
 

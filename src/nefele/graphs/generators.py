@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from nefele._checks import check_count, check_number
 from nefele._ids import as_ids
 from nefele.graph import Graph, Index
-from nefele.graphs._points import check_weighting, chord, edge_weight, embed
+from nefele.graphs.points import check_weighting, chord, edge_weight, embed
 
 
 def sbm(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,9 @@ class Penalty(ABC):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from typing import Any
+
+    import numpy as np
     >>> from nefele.penalties import Penalty
     >>> class Weighted(Penalty):
     ...     is_norm = True
@@ -101,6 +104,11 @@ class Penalty(ABC):
     def mix(self, v: Array) -> Array:
         """Keep a flow correction inside the linear hull of the conjugate's domain."""
         return v
+
+    @property
+    def mixing(self) -> dict[str, Any]:
+        """What `mix` does, as arguments of a linear system: nothing, unless it is overridden."""
+        return {} if type(self).mix is Penalty.mix else {"mix": self.mix}
 
     def fused(self, u: Array, scale: Array) -> NDArray[np.bool_]:
         """Entries whose difference the flow holds at zero, shape (n_edges, d)."""

@@ -63,6 +63,10 @@ class Quadratic(Penalty):
     def mix(self, v: Array) -> Array:
         return (v @ self._vectors * self._values) @ self._vectors.T
 
+    @property
+    def mixing(self) -> dict[str, Any]:
+        return {"mix": self.mix, "stretch": self.Q.diagonal()}
+
     def gradient(self, v: Array) -> Array:
         return self.mix(v)
 

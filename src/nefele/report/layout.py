@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._layout import force_layout
+from nefele._draw.layout import force_layout
 
 Ints = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from nefele.losses.base import BoundLoss
 from nefele.penalties import Penalty
 from nefele.problem import Problem
 from nefele.solvers import PrimalDual
-from nefele.solvers.plain import Plain
+from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.updates import ahead, dual, primal, relaxed
 
 Error = Callable[[int, int, Array], Array]

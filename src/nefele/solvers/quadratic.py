@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._systems.laplacian import BlockLaplacian, laplacian
 from nefele.certificate import Certificate
-from nefele.laplacian import BlockLaplacian, laplacian
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -64,7 +64,7 @@ class QuadraticCG(Solver[ConjugateState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> ConjugateState:
         w = w0.copy()
         loss, graph = _quadratic(problem), problem.graph
-        system = laplacian(graph, problem.scale[:, None], loss.H, problem.penalty)
+        system = laplacian(graph, problem.scale[:, None], loss.H, **problem.penalty.mixing)
         alone = graph.degree == 0
         if alone.any():
             w[alone] = loss.minimise()[alone]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.critical import consensus
 from nefele.graph import Graph
+from nefele.paths.critical import consensus
 from nefele.penalties import L1Norm, L2Norm, LinfNorm, Lp, Penalty, SquaredL2
 from nefele.problem import Problem
 

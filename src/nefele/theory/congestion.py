@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from nefele._checks import Array
-from nefele.correction import laplacian_direct
+from nefele._systems.grounded import laplacian_direct
 from nefele.graph import Graph
 from nefele.penalties import Lp, Penalty
 from nefele.theory._inputs import norm_name

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import as_float_array, check_number
-from nefele._drawing import BLUE, ORANGE, axes, bars, new_axes, shorten
+from nefele._draw.drawing import BLUE, ORANGE, axes, bars, new_axes, shorten
 from nefele.problem import Problem
 from nefele.theory._inputs import check_problem
 from nefele.theory.clusters import ErrorBound, WellConnected

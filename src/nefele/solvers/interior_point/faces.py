@@ -12,7 +12,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.problem import Problem
-from nefele.solvers.cones import outlying, stiffness
+from nefele.solvers.interior_point.cones import outlying, stiffness
 
 _DIRECTION = ("dt", "dv", "du", "da", "db", "dp", "dq", "longest", "_change")
 

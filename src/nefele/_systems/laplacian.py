@@ -5,42 +5,54 @@ Two forms of the same three passes: NumPy, and compiled for large graphs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from nefele._checks import Array
 from nefele.graph import Graph
-from nefele.penalties import Penalty, Quadratic
+
+Mix = Callable[[Array], Array]
 
 COMPILED = 20_000  # numbers in x from which compiled loops pay off
 _MOST_STEPS = 500
 
 
 def laplacian(
-    graph: Graph, give: Array, metric: Array | None = None, penalty: Penalty | None = None
+    graph: Graph,
+    give: Array,
+    metric: Array | None = None,
+    mix: Mix | None = None,
+    stretch: Array | None = None,
 ) -> BlockLaplacian:
     """M + D^T C D with C one weight per edge or entry, `give` of shape (n_edges, 1 or d).
 
-    `metric` has shape (n_nodes, d, d), None for M = 0; a penalty may mix the entries of C D x.
+    `metric` has shape (n_nodes, d, d), None for M = 0. `mix` acts on the entries of C D x, such as
+    a matrix Q; `stretch`, of shape (d,), is its diagonal, 1 where it is not known.
     """
     size = graph.n_nodes * (give.shape[1] if metric is None else metric.shape[1])
-    plain = penalty is None or type(penalty).mix is Penalty.mix
-    kind = CompiledLaplacian if plain and size >= COMPILED else BlockLaplacian
-    return kind(graph, give, metric, penalty)
+    kind = CompiledLaplacian if mix is None and size >= COMPILED else BlockLaplacian
+    return kind(graph, give, metric, mix, stretch)
 
 
 class BlockLaplacian:
     """The NumPy form."""
 
     def __init__(
-        self, graph: Graph, give: Array, metric: Array | None, penalty: Penalty | None
+        self,
+        graph: Graph,
+        give: Array,
+        metric: Array | None,
+        mix: Mix | None,
+        stretch: Array | None,
     ) -> None:
-        self.graph, self.give, self.metric, self.penalty = graph, give, metric, penalty
+        self.graph, self.give, self.metric = graph, give, metric
+        self.mix, self.stretch = mix, stretch
 
     def __call__(self, x: Array) -> Array:
         flow = self.give * self.graph.diff(x)
-        out = self.graph.div(flow if self.penalty is None else self.penalty.mix(flow))
+        out = self.graph.div(flow if self.mix is None else self.mix(flow))
         return out if self.metric is None else out + (self.metric @ x[..., None])[..., 0]
 
     def share(self, other: BlockLaplacian) -> None:
@@ -53,8 +65,8 @@ class BlockLaplacian:
         if self.metric is None:
             return np.asarray(1 / np.maximum(bend, np.finfo(float).tiny))
         d = self.metric.shape[1]
-        if isinstance(self.penalty, Quadratic):
-            bend = bend * self.penalty.curvature(np.zeros((1, d)))[0].diagonal()
+        if self.stretch is not None:
+            bend = bend * self.stretch
         blocks = self.metric + np.broadcast_to(bend, self.metric.shape[:2])[:, :, None] * np.eye(d)
         size = np.einsum("ijj->i", blocks)
         floor = np.where(size > 0, 1e-14 * size, 1.0)

@@ -16,11 +16,11 @@ from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import Record, Result, Status, relative_gap
 from nefele.solvers.base import Solver, State
-from nefele.solvers.best import Best
-from nefele.solvers.checkpoint import Checkpoint, Saved
-from nefele.solvers.ending import finish
-from nefele.solvers.keeping import keep, resume
-from nefele.solvers.residual import residual
+from nefele.solvers.loop.best import Best
+from nefele.solvers.loop.checkpoint import Checkpoint, Saved
+from nefele.solvers.loop.ending import finish
+from nefele.solvers.loop.keeping import keep, resume
+from nefele.solvers.loop.residual import residual
 
 Callback = Callable[[Record], Any]
 

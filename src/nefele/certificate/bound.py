@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.correction import FlowOnly, LossAndFlow, corrected, node_give, shift_flow
+from nefele.certificate.correction import FlowOnly, LossAndFlow, corrected, shift_flow
 from nefele.losses.base import DualPoint
 
 if TYPE_CHECKING:
@@ -136,21 +136,6 @@ def certify(
             break
         start = x
     return best
-
-
-def estimate(problem: Problem, w: Array, u: Array) -> float:
-    """A guess of the gap, without proof and without solving a system.
-
-    Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the
-    dual point's equation costs when each node corrects it by itself. For smooth losses.
-    """
-    graph, loss = problem.graph, problem.loss
-    u = problem.inside(u)
-    curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
-    none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
-    edges = shift_flow(problem, u, *none, w)[2]
-    bend = curvature[:, None] + node_give(problem, w, u)
-    return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())
 
 
 def _bound(

@@ -20,7 +20,7 @@ from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
 from nefele.problem import Problem
-from nefele.solvers.polish import Polished, matching_flow, polish
+from nefele.solvers.primal_dual.polish import Polished, matching_flow, polish
 
 if TYPE_CHECKING:
     from nefele.solvers.primal_dual import PrimalDual

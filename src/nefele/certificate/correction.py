@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
-from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._systems.grounded import laplacian_direct, potential
+from nefele._systems.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
 from nefele.graph import Graph
-from nefele.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm, Penalty, SquaredL2
+from nefele.penalties import L1Norm, L2Norm, SquaredL2
 
 if TYPE_CHECKING:
     from nefele.problem import Problem
@@ -28,12 +27,8 @@ if TYPE_CHECKING:
 Index = NDArray[np.int64]
 
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
-_DIRECT = 300  # nodes up to which a Laplacian is factorised at once, and
-_MOST_DIRECT = 5000  # nodes up to which it is after
-_FEW_STEPS = 50  # conjugate gradients that did not suffice
+_DIRECT = 300  # nodes up to which a Laplacian is factorised at once
 _SPARSE = 1.05  # edges per node up to which there is hardly any fill
-_CROWDED = 4  # edges per node from which a small Laplacian is solved as a dense matrix
-_MOST_STEPS = 500
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
 _LEAST = 0.02  # least share of a ball that counts as room
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
@@ -62,7 +57,7 @@ class LossAndFlow:
         penalty = problem.penalty
         most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
         give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
-        system = laplacian(graph, give, metric, penalty)
+        system = laplacian(graph, give, metric, **penalty.mixing)
         if self._last is not None and self._last.metric is metric:  # a squared loss: packed once
             system.share(self._last)
         self._last = system
@@ -102,8 +97,7 @@ def node_give(problem: Problem, w: Array, u: Array) -> Array:
 
 def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
     """The flow u - C D x."""
-    plain = type(problem.penalty).mix is Penalty.mix
-    if plain and x.size >= COMPILED:
+    if not problem.penalty.mixing and x.size >= COMPILED:
         from nefele._kernels.certificate import correct
 
         graph, out = problem.graph, np.empty_like(u)
@@ -163,59 +157,6 @@ def _component_means(graph: Graph, values: Array) -> Array:
     parts = graph.components
     count = np.bincount(parts)
     return np.stack([(np.bincount(parts, v) / count)[parts] for v in values.T], axis=1)
-
-
-def potential(
-    graph: Graph, give: Array, right: Array, rtol: float, start: Array | None = None
-) -> tuple[Array, bool]:
-    """X with D^T C D x = right, nearly, and whether a factorisation is the way to it.
-
-    Conjugate gradients need as many steps as it is far across the graph: when a few do not
-    suffice, a graph that is not too large is factorised.
-    """
-    small = graph.n_nodes <= _MOST_DIRECT
-    most = _FEW_STEPS if small else _MOST_STEPS
-    x, solved = conjugate_gradients(laplacian(graph, give), right, rtol, start, most)
-    if solved or not small:
-        return x, False
-    return laplacian_direct(graph, give, right), True
-
-
-def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
-    """Solve D^T C D x = right, one node of each component held at zero."""
-    _, grounded = np.unique(graph.components, return_index=True)
-    keep = np.ones(graph.n_nodes, dtype=bool)
-    keep[grounded] = False
-    x = np.zeros_like(right)
-    if not keep.any():
-        return x
-    place = np.cumsum(keep) - 1
-    inner = keep[graph.head] & keep[graph.tail]
-    head, tail = place[graph.head[inner]], place[graph.tail[inner]]
-    diagonal = ends(graph, give)[keep]
-    solver = _dense_laplacian if len(head) > _CROWDED * len(diagonal) else _sparse_laplacian
-    for j, weights in enumerate(give.T):
-        part = slice(None) if give.shape[1] == 1 else j
-        try:
-            x[keep, part] = solver(head, tail, weights[inner], diagonal[:, j], right[keep, part])
-        except (RuntimeError, np.linalg.LinAlgError):  # singular to working accuracy
-            continue
-    return x
-
-
-def _dense_laplacian(head: Index, tail: Index, weights: Array, diagonal: Array, b: Array) -> Array:
-    matrix = np.diag(diagonal)
-    matrix[tail, head] = -weights
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(linalg.cho_solve(factor, b, check_finite=False), dtype=float)
-
-
-def _sparse_laplacian(head: Index, tail: Index, weights: Array, diagonal: Array, b: Array) -> Array:
-    k = np.arange(len(diagonal))
-    place = (np.concatenate([k, head, tail]), np.concatenate([k, tail, head]))
-    values = np.concatenate([diagonal, -weights, -weights])
-    matrix = sparse.csc_array((values, place), shape=(len(k), len(k)))
-    return np.asarray(splu(matrix).solve(b), dtype=float)
 
 
 def _blockwise(metric: Array, right: Array) -> Array:

@@ -12,10 +12,10 @@ from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
-from nefele.solvers.fused import Fused
-from nefele.solvers.plain import Plain
-from nefele.solvers.polish import Polished
-from nefele.solvers.quotient import reduced_solve
+from nefele.solvers.primal_dual.fused import Fused
+from nefele.solvers.primal_dual.plain import Plain
+from nefele.solvers.primal_dual.polish import Polished
+from nefele.solvers.primal_dual.quotient import reduced_solve
 from nefele.solvers.steps import scaled, typical_sizes
 
 # First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).

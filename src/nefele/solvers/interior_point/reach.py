@@ -6,11 +6,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nefele.forest import Forest
+from nefele._systems.direct import SmallGraph
+from nefele._systems.forest import Forest
 from nefele.problem import Problem
-from nefele.solvers.cones import bent, edge_kind, kinked
-from nefele.solvers.direct import SmallGraph
-from nefele.solvers.terms import Terms
+from nefele.solvers.interior_point.cones import bent, edge_kind, kinked
+from nefele.solvers.interior_point.terms import Terms
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
@@ -23,7 +23,7 @@ _curved: WeakKeyDictionary[object, bool] = WeakKeyDictionary()  # losses asked f
 
 
 def fits(problem: Problem) -> bool:
-    """Whether penalty and loss are among those that `nefele.solvers.newton` names."""
+    """Whether penalty and loss are among those that `solver` names."""
     loss = problem.loss
     if not Terms.fit(problem):
         return False

@@ -9,8 +9,8 @@ import numpy as np
 from nefele.problem import Problem
 from nefele.result import Record
 from nefele.solvers.base import Solver, State
-from nefele.solvers.best import Best
-from nefele.solvers.checkpoint import Saved, damaged
+from nefele.solvers.loop.best import Best
+from nefele.solvers.loop.checkpoint import Saved, damaged
 
 _LOSS = "loss_"  # first part of the names of what the losses remember
 

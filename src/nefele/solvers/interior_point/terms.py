@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.problem import Problem
-from nefele.solvers.cones import Cones, edge_kind, kinked
-from nefele.solvers.faces import Faces, Springs
-from nefele.solvers.rows import RowCones
+from nefele.solvers.interior_point.cones import Cones, edge_kind, kinked
+from nefele.solvers.interior_point.faces import Faces, Springs
+from nefele.solvers.interior_point.rows import RowCones
 
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps

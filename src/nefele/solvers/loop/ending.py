@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
-from nefele.solvers.best import Best
+from nefele.solvers.loop.best import Best
 
 
 def finish(

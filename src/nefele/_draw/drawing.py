@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, as_float_array, check_finite, type_name
+from nefele._draw.layout import force_layout
 from nefele._ids import as_ids, describe, did_you_mean
-from nefele._layout import force_layout
 from nefele.graph import Graph
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.

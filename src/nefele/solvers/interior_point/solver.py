@@ -14,11 +14,11 @@ scaling of Nesterov and Todd everything but w can be eliminated, which leaves
     (hess L(w) + D^T C D) dw = -grad L(w) - D^T (u + pull).                                 (3)
 
 Mehrotra's predictor chooses the level and corrects the step to second order, with the same
-factors. Over a forest (3) is solved without fill (`nefele.forest`). The penalties: L2Norm; L1Norm,
-with one cone per entry; Huber, with v = D w - (delta / s) u; LinfNorm, with 2 d inequalities per
-edge (`nefele.solvers.faces`). Absolute and hinge losses have no gradient: each row is one more
-cone (`nefele.solvers.rows`), which adds X^T C X to the Hessian; quadratic penalties go as well.
-There all is linear but for the cones: no line search, yet Gondzio's corrections for centrality.
+factors. Over a forest (3) is solved without fill (`nefele._systems.forest`). The penalties:
+L2Norm; L1Norm, with one cone per entry; Huber, with v = D w - (delta / s) u; LinfNorm, with 2 d
+inequalities per edge (`faces`). Absolute and hinge losses have no gradient: each row is one more
+cone (`rows`), which adds X^T C X to the Hessian; quadratic penalties go as well. There all is
+linear but for the cones: no line search, yet Gondzio's corrections for centrality.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._systems.direct import SmallGraph
+from nefele._systems.forest import Forest
 from nefele.certificate import Certificate
-from nefele.forest import Forest
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
-from nefele.solvers.cones import edge_kind
-from nefele.solvers.direct import SmallGraph
+from nefele.solvers.interior_point.cones import edge_kind
+from nefele.solvers.interior_point.reach import check, fits, pays
+from nefele.solvers.interior_point.state import NewtonState
+from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.loop import run
-from nefele.solvers.newton_state import NewtonState
-from nefele.solvers.polish import _group_means, _groups
 from nefele.solvers.primal_dual import PrimalDual
-from nefele.solvers.quotient import same_clusters
-from nefele.solvers.reach import check, fits, pays
-from nefele.solvers.terms import Terms
+from nefele.solvers.primal_dual.polish import group_means, groups_of
+from nefele.solvers.primal_dual.quotient import same_clusters
 
 _INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
 _SHORT = 0.2  # predictor step below which its second-order term misleads
@@ -332,4 +332,4 @@ def _fuse(problem: Problem, w: Array, u: Array) -> Array:
         room = 1 - penalty.domain_ratio(u, problem.scale)[:, None]
         away = penalty.value(diff)[:, None]
     fused = np.broadcast_to(away < room * unit, diff.shape)
-    return _group_means(*_groups(problem, fused), w)
+    return group_means(*groups_of(problem, fused), w)

@@ -21,7 +21,7 @@ from nefele._files import clear_parts
 from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.problem import Problem
 from nefele.result import Record
-from nefele.solvers.fingerprint import fingerprint
+from nefele.solvers.loop.fingerprint import fingerprint
 
 _KIND, _VERSION = "nefele checkpoint", 2
 _NODES, _EDGES = ("w", "best_w", "dual_w"), ("u", "dual_u")

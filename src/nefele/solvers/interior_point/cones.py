@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.forest import diagonal_blocks, unrolled
+from nefele._systems.forest import diagonal_blocks, unrolled
 from nefele.losses import HuberLoss
 from nefele.losses.piecewise import BoundPiecewise
 from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.forest import unrolled
-from nefele.solvers.cones import Cones
+from nefele._systems.forest import unrolled
+from nefele.solvers.interior_point.cones import Cones
 
 
 class RowCones(Cones):

@@ -51,13 +51,13 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
         return None
     fused = penalty.fused(u, problem.scale)
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
-        w = _group_means(*_groups(problem, fused), w)
+        w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
     for _ in range(_ROUNDS):
-        groups, k = _groups(problem, fused)
+        groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
             return None
-        w = _group_means(groups, k, w)
+        w = group_means(groups, k, w)
         move = _newton_step(problem, groups, k, w)
         if move is None:
             return None
@@ -80,7 +80,7 @@ def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
     return np.where(held, u, flow)
 
 
-def _groups(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
+def groups_of(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
     """Unknown of each entry of w, shape (n_nodes, d), and their number."""
     graph = problem.graph
     shape = (graph.n_nodes, graph.n_nodes)
@@ -102,7 +102,7 @@ def _affordable(problem: Problem, k: int) -> bool:
     return k <= _DENSE or (k <= _MOST_UNKNOWNS and entries <= _MOST_ENTRIES)
 
 
-def _group_means(groups: Index, k: int, w: Array) -> Array:
+def group_means(groups: Index, k: int, w: Array) -> Array:
     flat = groups.ravel()
     return (np.bincount(flat, w.ravel(), k) / np.bincount(flat, minlength=k))[groups]
 

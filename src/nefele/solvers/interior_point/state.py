@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.solvers.base import State
+from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
-from nefele.solvers.terms import Terms
 
 _SCALARS = ("length", "size", "damp", "steps", "failures", "asked")
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 
 from nefele._checks import Array
-from nefele.correction import laplacian_direct, potential
-from nefele.forest import Forest
+from nefele._systems.forest import Forest
+from nefele._systems.grounded import laplacian_direct, potential
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import Status

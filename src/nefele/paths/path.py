@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
-from nefele.critical import consensus, critical_lam, local_fits, spread
+from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, Result, Status
 from nefele.solvers import solve

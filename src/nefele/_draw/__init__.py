@@ -1,0 +1,1 @@
+"""Layouts and drawing, shared by the report and by plots of theory and of graphs."""

@@ -1,0 +1,1 @@
+"""Linear systems over a graph: by conjugate gradients, by factors, along trees."""

@@ -1,0 +1,28 @@
+"""How far from the optimum, guessed: no proof, and no system to solve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.certificate.correction import node_give, shift_flow
+
+if TYPE_CHECKING:
+    from nefele.problem import Problem
+
+
+def estimate(problem: Problem, w: Array, u: Array) -> float:
+    """A guess of the gap, without proof and without solving a system.
+
+    Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the
+    dual point's equation costs when each node corrects it by itself. For smooth losses.
+    """
+    graph, loss = problem.graph, problem.loss
+    u = problem.inside(u)
+    curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
+    none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
+    edges = shift_flow(problem, u, *none, w)[2]
+    bend = curvature[:, None] + node_give(problem, w, u)
+    return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())

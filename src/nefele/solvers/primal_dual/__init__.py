@@ -1,0 +1,5 @@
+"""The primal-dual method, its iterations in NumPy and compiled, and its reduced solves."""
+
+from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState
+
+__all__ = ["PrimalDual", "PrimalDualState"]
