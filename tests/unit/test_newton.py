@@ -91,7 +91,7 @@ def test_small_graphs_with_cycles(graph, penalty):
 @pytest.mark.parametrize("most", [0, 10_000])
 def test_dense_and_sparse_factors_solve_the_system(most, monkeypatch):
     for limit in ("_DENSE", "_MOST_DENSE"):
-        monkeypatch.setattr(f"nefele.solvers.direct.{limit}", most)
+        monkeypatch.setattr(f"nefele._systems.direct.{limit}", most)
     rng, graph = np.random.default_rng(0), grid(3, 3)
     metric, C = psd(rng, 9, 2), psd(rng, graph.n_edges, 2)
     metric[2] = 0.0
