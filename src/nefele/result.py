@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array, check_number
 from nefele.graph import Graph
-
-if TYPE_CHECKING:
-    from nefele.problem import Problem
+from nefele.problem import Problem
 
 
 _ROUNDING = 1e-13  # difference, relative to the largest parameter, that is none

@@ -9,6 +9,7 @@ from nefele.losses import Squared
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.solvers import PrimalDual
 from nefele.solvers.primal_dual.quotient import reduced_solve
+from nefele.solvers.primal_dual.solver import iterated
 
 
 def squares(side=24, penalty="l2", lam=0.3, d=2, seed=0):
@@ -69,7 +70,7 @@ def test_reduced_solve_lowers_the_objective_of_an_early_iterate(penalty):
     for _ in range(60):
         solver.step(problem, state)
     w, u = state.iteration.unrelaxed()
-    better = reduced_solve(problem, PrimalDual(polish=False), w, u)
+    better = reduced_solve(problem, iterated, w, u)
     assert better is not None
     assert better.objective < problem.objective(w)
     assert better.objective == pytest.approx(problem.objective(better.w), rel=1e-12)
@@ -81,7 +82,7 @@ def test_without_groups_the_problem_itself_is_polished():
     problem = squares(side=6)
     nothing = np.ones((problem.graph.n_edges, 2))  # every flow outside: nothing is fused
     start = problem.loss.minimise()
-    better = reduced_solve(problem, PrimalDual(), start, nothing)
+    better = reduced_solve(problem, iterated, start, nothing)
     assert better.exact and better.objective < problem.objective(start)
 
 
@@ -89,5 +90,5 @@ def test_a_loss_with_kinks_only_fuses():
     problem = squares(side=6)
     lasso = Problem(problem.graph, problem.data, loss=Squared(l1=0.1), lam=0.3)
     start = np.random.default_rng(0).standard_normal((36, 2))
-    better = reduced_solve(lasso, PrimalDual(), start, np.zeros((lasso.graph.n_edges, 2)))
+    better = reduced_solve(lasso, iterated, start, np.zeros((lasso.graph.n_edges, 2)))
     np.testing.assert_allclose(better.w, np.broadcast_to(start.mean(axis=0), (36, 2)), atol=1e-12)

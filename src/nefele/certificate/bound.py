@@ -16,17 +16,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.certificate.correction import FlowOnly, LossAndFlow, corrected, shift_flow
+from nefele.certificate.posed import Posed
 from nefele.losses.base import DualPoint
-
-if TYPE_CHECKING:
-    from nefele.problem import Problem
 
 Index = NDArray[np.int64]
 
@@ -98,7 +96,7 @@ class Certificate:
 
 
 def certify(
-    problem: Problem, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
+    problem: Posed, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
 ) -> Certificate:
     """Bound objective(w) - optimum with the help of the flow u.
 
@@ -139,7 +137,7 @@ def certify(
 
 
 def _bound(
-    problem: Problem,
+    problem: Posed,
     dual: DualPoint,
     u: Array,
     give: Array,
@@ -173,7 +171,7 @@ def _bound(
     return replace(at(theta * solved), estimate=guess.lower), False
 
 
-def _shrinkage(problem: Problem, u: Array, dual: DualPoint) -> Array:
+def _shrinkage(problem: Posed, u: Array, dual: DualPoint) -> Array:
     """Factor <= 1 per node, equal over each component, that brings the dual into its domain."""
     parts = problem.parts
     ratio = np.maximum(_part_max(parts, parts, dual.domain_ratio()), 1.0)
@@ -183,7 +181,7 @@ def _shrinkage(problem: Problem, u: Array, dual: DualPoint) -> Array:
     return (1.0 / ratio)[parts]
 
 
-def _solved(problem: Problem, u: Array, dual: DualPoint, off: Array) -> NDArray[np.bool_]:
+def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> NDArray[np.bool_]:
     """Nodes of components where `off`, the error in the dual point's equation, is rounding.
 
     Elsewhere only the zero dual point, always feasible, proves anything: a leak times the size
@@ -208,7 +206,7 @@ def _part_max(parts: Index, of: Index, values: Array) -> Array:
     return out
 
 
-def _radius_bound(problem: Problem, w: Array, u: Array, objective: float) -> Certificate:
+def _radius_bound(problem: Posed, w: Array, u: Array, objective: float) -> Certificate:
     """Fenchel-Young residuals of the edges plus the nodes' distance from stationarity.
 
     objective(w) - optimum <= sum_e FY_e + sum_i <g_i - s_i, w_i - w*_i> with s = -D^T u, and the

@@ -9,7 +9,6 @@ optimum of a reduced problem only the flow need change (M = 0): a weighted graph
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,10 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._systems.grounded import laplacian_direct, potential
 from nefele._systems.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
+from nefele.certificate.posed import Posed
 from nefele.graph import Graph
 from nefele.losses.base import DualPoint
 from nefele.penalties import L1Norm, L2Norm, SquaredL2
-
-if TYPE_CHECKING:
-    from nefele.problem import Problem
 
 Index = NDArray[np.int64]
 
@@ -40,7 +37,7 @@ _COMPILED_PENALTIES = {**_COMPILED_NORMS, SquaredL2: 2}
 class LossAndFlow:
     """Corrections shared by the losses and the flow, by block-Jacobi conjugate gradients."""
 
-    def __init__(self, problem: Problem, w: Array) -> None:
+    def __init__(self, problem: Posed, w: Array) -> None:
         self.problem, self.direct = problem, False
         self.unit, self.least = _typical(w), _LEAST
         self._last: BlockLaplacian | None = None
@@ -70,7 +67,7 @@ class LossAndFlow:
 class FlowOnly:
     """Corrections by the flow inside the clusters alone: a Laplacian with the room as weights."""
 
-    def __init__(self, problem: Problem, w: Array) -> None:
+    def __init__(self, problem: Posed, w: Array) -> None:
         graph = problem.graph
         self.problem, self.least = problem, 1e-5
         self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
@@ -89,13 +86,13 @@ class FlowOnly:
         return laplacian_direct(graph, give, right), give
 
 
-def node_give(problem: Problem, w: Array, u: Array) -> Array:
+def node_give(problem: Posed, w: Array, u: Array) -> Array:
     """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
     give = problem.penalty.give(u, problem.scale, _typical(w), _LEAST)
     return ends(problem.graph, give)
 
 
-def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
+def corrected(problem: Posed, u: Array, give: Array, x: Array) -> Array:
     """The flow u - C D x."""
     if not problem.penalty.mixing and x.size >= COMPILED:
         from nefele._kernels.certificate import correct
@@ -106,7 +103,7 @@ def corrected(problem: Problem, u: Array, give: Array, x: Array) -> Array:
     return u - problem.penalty.mix(give * problem.graph.diff(x))
 
 
-def variation(problem: Problem, w: Array) -> float:
+def variation(problem: Posed, w: Array) -> float:
     """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
     kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
     if kind is None or w.size < COMPILED:
@@ -116,12 +113,12 @@ def variation(problem: Problem, w: Array) -> float:
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
 
 
-def _dims(problem: Problem) -> tuple[int, ...]:
+def _dims(problem: Posed) -> tuple[int, ...]:
     return (0,) * problem.d if problem.d <= _UNROLLED else ()
 
 
 def shift_flow(
-    problem: Problem, u: Array, give: Array, x: Array, w: Array
+    problem: Posed, u: Array, give: Array, x: Array, w: Array
 ) -> tuple[Array, float, float]:
     """The corrected flow brought inside its balls, how far outside it was, and what is spare.
 

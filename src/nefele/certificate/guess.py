@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate.correction import node_give, shift_flow
-
-if TYPE_CHECKING:
-    from nefele.problem import Problem
+from nefele.certificate.posed import Posed
 
 
-def estimate(problem: Problem, w: Array, u: Array) -> float:
+def estimate(problem: Posed, w: Array, u: Array) -> float:
     """A guess of the gap, without proof and without solving a system.
 
     Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the

@@ -8,7 +8,6 @@ where the plain iteration is slow. Newton steps end it where they can, iteration
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +21,16 @@ from nefele.losses.squared import BoundSquared
 from nefele.problem import Problem
 from nefele.solvers.primal_dual.polish import Polished, matching_flow, polish
 
-if TYPE_CHECKING:
-    from nefele.solvers.primal_dual import PrimalDual
+Moves = Callable[[Problem, Array, Array], tuple[Array, Array]]
 
-_ITERATIONS = 100
 _UNREDUCED = 1000  # unknowns up to which Newton steps beat iterations without a reduction
 
 
-def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> Polished | None:
-    """A point with the groups that u holds together moved as wholes; None if that is no use."""
+def reduced_solve(problem: Problem, iterate: Moves, w: Array, u: Array) -> Polished | None:
+    """A point with the groups that u holds together moved as wholes; None if that is no use.
+
+    `iterate` brings a point of the quotient problem nearer to its optimum.
+    """
     loss = problem.loss
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth
     if not (quadratic and problem.coupled and problem.penalty.is_norm):
@@ -42,10 +42,7 @@ def reduced_solve(problem: Problem, solver: PrimalDual, w: Array, u: Array) -> P
     found = _gather(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
     better = polish(small, found, flow)
     if better is None:
-        state = solver.init(small, found, flow)
-        for _ in range(_ITERATIONS):
-            solver.step(small, state)
-        found, flow = state.iteration.unrelaxed()
+        found, flow = iterate(small, found, flow)
         better = polish(small, found, flow)
     if better is None:
         w = found[labels]

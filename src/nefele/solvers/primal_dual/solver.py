@@ -26,6 +26,7 @@ _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
+_REDUCED = 100  # iterations on a reduced problem
 _SCALARS = ("gamma", "last", "pace", "turn", "spared", "guess")
 
 
@@ -190,7 +191,7 @@ class PrimalDual(Solver[PrimalDualState]):
         state.iteration.take(arrays)
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        return reduced_solve(problem, PrimalDual(polish=False), w, u) if self.polish else None
+        return reduced_solve(problem, iterated, w, u) if self.polish else None
 
     def adapt(self, problem: Problem, state: PrimalDualState, gap: float) -> None:
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
@@ -215,3 +216,12 @@ class PrimalDual(Solver[PrimalDualState]):
 def _set_steps(problem: Problem, state: PrimalDualState) -> None:
     steps = scaled(problem.graph, state.size, state.gamma, state.longest)
     state.iteration.set_steps(state.gamma, *steps)
+
+
+def iterated(problem: Problem, w: Array, u: Array) -> tuple[Array, Array]:
+    """The point (w, u) after some iterations, as a reduced solve wants it."""
+    solver = PrimalDual(polish=False)
+    state = solver.init(problem, w, u)
+    for _ in range(_REDUCED):
+        solver.step(problem, state)
+    return state.iteration.unrelaxed()
