@@ -17,6 +17,7 @@ from nefele.graph import Graph
 from nefele.losses import as_bound_loss
 from nefele.losses.base import BoundLoss
 from nefele.penalties import as_penalty
+from nefele.program import Program, run_alone
 
 
 class Problem:
@@ -45,6 +46,10 @@ class Problem:
     >>> problem.objective([[0.5], [3.5]])
     3.5
     """
+
+    # As a part of a network it is all of it: see `nefele.certificate.posed`.
+    own = counted = slice(None)
+    whole = True
 
     def __init__(
         self,
@@ -117,9 +122,31 @@ class Problem:
         return self.graph.components if self.coupled else np.arange(self.graph.n_nodes)
 
     @cached_property
+    def n_parts(self) -> int:
+        """Number of these groups."""
+        return int(self.parts.max()) + 1
+
+    def outflow(self, u: Array) -> Array:
+        """(D^T u)_i of each node, shape (n_nodes, d)."""
+        return self.graph.div(u)
+
+    def placed(self, rows: Array) -> Array:
+        """The rows themselves: all nodes are here."""
+        return rows
+
+    def seen(self, rows: Array, content: str) -> Program[Array]:
+        """The rows themselves, without asking anybody."""
+        return rows
+        yield
+
+    def fill(self, rows: Array) -> Program[None]:
+        """Nothing: all nodes are here."""
+        yield from ()
+
+    @cached_property
     def undetermined(self) -> np.ndarray:
         """Nodes that no data reach, shape (n_nodes,): their parameters stay zero."""
-        has_data = np.bincount(self.parts, self.loss.labelled, int(self.parts.max()) + 1) > 0
+        has_data = np.bincount(self.parts, self.loss.labelled, self.n_parts) > 0
         return ~has_data[self.parts]
 
     @cached_property
@@ -145,7 +172,7 @@ class Problem:
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = certify(self, w, u, firm=firm, tol=tol)
+            found = run_alone(certify(self, w, u, firm=firm, tol=tol))
         return replace(found, origin=Origin(w, u, firm, tol))
 
     def inside(self, u: Array) -> Array:

@@ -16,7 +16,6 @@ from nefele._checks import Array, check_number
 from nefele.graph import Graph
 from nefele.problem import Problem
 
-
 _ROUNDING = 1e-13  # difference, relative to the largest parameter, that is none
 
 

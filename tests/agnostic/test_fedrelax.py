@@ -435,11 +435,11 @@ def relaxation(faults):
 
 def test_older_news_never_replace_newer_ones():
     run = relaxation(Faults(delay=4, seed=1))
-    run.start("local")
+    run.driver.start()
     before, late = {}, 0
     for k in range(1, 25):
         run.round(k)
-        made = {link: news[0] for link, news in run.news.items()}
+        made = {link: news[0] for link, news in run.driver.news.items()}
         assert all(made[link] >= before[link] for link in before)
         late += sum(made[link] < k - 1 for link in made)
         before = made
@@ -448,13 +448,15 @@ def test_older_news_never_replace_newer_ones():
 
 def test_convergence_needs_news_of_all_and_moves_of_all():
     run = relaxation(None)
-    run.start("local")
+    driver = run.driver
+    driver.start()
     for k in (1, 2, 3):
         run.round(k)
-    assert run.all_heard(3) and not run.all_heard(4)
-    run.moved[2] = 1
-    assert not run.all_heard(3)
-    run.moved[2] = 3
-    link = next(iter(run.news))
-    run.news[link] = (1, run.news[link][1])
-    assert not run.all_heard(3)
+    assert driver.heard_since(3) and not driver.heard_since(4)
+    town = TOWNS[2]
+    driver.moved[town] = 1
+    assert not driver.heard_since(3)
+    driver.moved[town] = 3
+    link = next(iter(driver.news))
+    driver.news[link] = (1, driver.news[link][1])
+    assert not driver.heard_since(3)

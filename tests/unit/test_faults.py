@@ -6,8 +6,8 @@ import pytest
 from nefele import Graph, LocalData, Problem, solve
 from nefele.losses import Logistic, Squared
 from nefele.penalties import L1Norm, L2Norm, Quadratic, SquaredL2
-from nefele.runtime import Faults, pass_messages, relax_messages
-from nefele.runtime.mock import _errors, _Network
+from nefele.runtime import Faults, InProcess, pass_messages, relax_messages, split
+from nefele.runtime.programs import algorithm1, algorithm1_latest
 from nefele.solvers import FedRelax, PrimalDual
 
 LOSS_200 = Faults(link_loss=0.3, until=200, seed=3)
@@ -140,31 +140,28 @@ def test_waiting_with_over_relaxation():
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_copies_of_a_flow_never_go_different_ways(wait):
-    """What a node holds is a flow that its owner, the edge, had; the newest of those it heard."""
-    net = _Network(network(), PrimalDual.as_printed(), HARD[3], wait, _errors(None, 0))
-    owned = [{0: edge.u} for edge in net.edges]
-    before = None
-    for k in range(1, 80):
-        net.round(k)
-        for e, edge in enumerate(net.edges):
-            owned[e][edge.steps] = edge.u
-        held = {}
-        for i, node in enumerate(net.nodes):
-            for e, (number, u) in node.flows.items():
-                held[e, i] = number
-                if number >= 0:
-                    np.testing.assert_array_equal(u, owned[e][number])
-        assert before is None or all(held[key] >= before[key] for key in held)
-        before = held
-    # Once the links work again, all copies are the newest within a round.
-    net.post.faults = Faults()
-    for k in range(90, 100):
-        net.round(k)
-    assert all(
-        number >= net.edges[e].steps - 1
-        for node in net.nodes
-        for e, (number, _) in node.flows.items()
-    )
+    """Both ends hold the same flow after the same round; or the tail one that the head has had."""
+    parts, program = split(network()), algorithm1 if wait else algorithm1_latest
+    programs = {part.name: program(part, PrimalDual.as_printed(), 200) for part in parts}
+    links = {part.name: list(part.says) for part in parts}
+    driver = InProcess(links, programs, HARD[3], wait=wait, steps=1 if wait else 2)
+    had = {}
+    for k in range(1, 120):
+        driver.round(k)
+        for part in parts:
+            for e, head, u in zip(part.edges.tolist(), part.counted, part.u, strict=True):
+                had.setdefault((e, bool(head)), {}).setdefault(part.rounds, u.copy())
+    edges = {e for e, _ in had}
+    assert len(edges) == 7 and min(part.rounds for part in parts) > 5
+    for e in edges:
+        owned, other = had[e, True], had[e, False]
+        if wait:
+            assert len(owned.keys() & other.keys()) > 5
+            for k in owned.keys() & other.keys():
+                np.testing.assert_array_equal(owned[k], other[k])
+        else:
+            flows = {u.tobytes() for u in owned.values()} | {np.zeros(2).tobytes()}
+            assert {u.tobytes() for u in other.values()} <= flows
 
 
 def test_nobody_waits_for_a_node_that_is_gone_with_latest():

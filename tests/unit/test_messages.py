@@ -8,9 +8,12 @@ from nefele.runtime import Faults, Ledger, Message, pass_messages, relax_message
 from nefele.runtime.faults import Post
 
 
+EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
+
+
 def problem(penalty="l2"):
     rng = np.random.default_rng(0)
-    graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    graph = Graph.from_edges(EDGES)
     rows = [(rng.standard_normal((4, 3)), rng.standard_normal(4)) for _ in range(4)]
     return Problem(graph, LocalData.from_list(rows, nodes=list("abcd")), penalty=penalty, lam=0.5)
 
@@ -53,14 +56,17 @@ def test_the_ledger_sums_by_content_and_edge():
     assert last == "0 rounds, 2 edges used; lost 1, late 1, inactive 0"
 
 
-def test_the_primal_dual_method_sends_parameters_one_way_and_flows_the_other():
-    run = pass_messages(problem(), 10)
-    sums = run.ledger.by_content
-    assert set(sums) == {"parameters", "dual"}
-    assert sums["parameters"].messages == sums["dual"].messages == 10 * 2 * 4
-    assert run.ledger.floats == 10 * 4 * 4 * 3
-    assert {s.messages for s in run.ledger.by_edge.values()} == {40}
-    assert set(run.ledger.by_edge) == {("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")}
+@pytest.mark.parametrize(
+    ("exchange", "counts"),
+    [("wait", {"parameters": 80}), ("latest", {"parameters": 40, "dual": 40})],
+)
+def test_the_primal_dual_method_sends_one_message_per_edge_and_direction(exchange, counts):
+    """Parameters both ways; or one way, and the flow that they move back."""
+    run = pass_messages(problem(), 10, exchange=exchange)
+    assert {what: sums.messages for what, sums in run.ledger.by_content.items()} == counts
+    assert run.ledger.floats == 10 * 2 * 4 * 3
+    assert {s.messages for s in run.ledger.by_edge.values()} == {20}
+    assert {frozenset(edge) for edge in run.ledger.by_edge} == set(map(frozenset, EDGES))
     assert run.ledger.rounds == 10 and run.missing == {"lost": 0, "late": 0, "inactive": 0}
 
 

@@ -74,7 +74,7 @@ def test_one_loss_per_node():
 def test_counts_messages_and_bytes():
     graph, data = network("real")
     run = pass_messages(Problem(graph, data, lam=0.1), 10)
-    assert run.n_messages == 10 * 4 * graph.n_edges
+    assert run.n_messages == 10 * 2 * graph.n_edges
     assert run.n_bytes == run.n_messages * 2 * 8
 
 

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.graph import Graph
+from nefele.program import Program, Sum, run_alone, total
 
 Mix = Callable[[Array], Array]
+Fill = Callable[[Array], Program[None]]
 
 COMPILED = 20_000  # numbers in x from which compiled loops pay off
 _MOST_STEPS = 500
@@ -25,15 +28,17 @@ def laplacian(
     metric: Array | None = None,
     mix: Mix | None = None,
     stretch: Array | None = None,
+    halo: NDArray[np.bool_] | None = None,
 ) -> BlockLaplacian:
     """M + D^T C D with C one weight per edge or entry, `give` of shape (n_edges, 1 or d).
 
     `metric` has shape (n_nodes, d, d), None for M = 0. `mix` acts on the entries of C D x, such as
-    a matrix Q; `stretch`, of shape (d,), is its diagonal, 1 where it is not known.
+    a matrix Q; `stretch`, of shape (d,), is its diagonal, 1 where it is not known. `halo` marks
+    nodes that belong to others: their rows of a product are not known here, and count as zero.
     """
     size = graph.n_nodes * (give.shape[1] if metric is None else metric.shape[1])
     kind = CompiledLaplacian if mix is None and size >= COMPILED else BlockLaplacian
-    return kind(graph, give, metric, mix, stretch)
+    return kind(graph, give, metric, mix, stretch, halo)
 
 
 class BlockLaplacian:
@@ -46,14 +51,19 @@ class BlockLaplacian:
         metric: Array | None,
         mix: Mix | None,
         stretch: Array | None,
+        halo: NDArray[np.bool_] | None,
     ) -> None:
         self.graph, self.give, self.metric = graph, give, metric
-        self.mix, self.stretch = mix, stretch
+        self.mix, self.stretch, self.halo = mix, stretch, halo
 
     def __call__(self, x: Array) -> Array:
         flow = self.give * self.graph.diff(x)
         out = self.graph.div(flow if self.mix is None else self.mix(flow))
-        return out if self.metric is None else out + (self.metric @ x[..., None])[..., 0]
+        if self.metric is not None:
+            out = out + (self.metric @ x[..., None])[..., 0]
+        if self.halo is not None:
+            out[self.halo] = 0.0
+        return out
 
     def share(self, other: BlockLaplacian) -> None:
         """Use what another system with the same metric has computed."""
@@ -118,7 +128,11 @@ class CompiledLaplacian(BlockLaplacian):
 
         graph, give = self.graph, self.give
         dims = laplacian.as_dims(p.shape[1], give.shape[1])
-        return float(laplacian.product(dims, graph.ptr, graph.tail, give, self._packed, p, z))
+        inner = float(laplacian.product(dims, graph.ptr, graph.tail, give, self._packed, p, z))
+        if self.halo is not None:
+            inner -= float(np.vdot(p[self.halo], z[self.halo]))
+            z[self.halo] = 0.0
+        return inner
 
     def advance(self, alpha: float, x: Array, r: Array, p: Array, z: Array) -> tuple[float, float]:
         from nefele._kernels import laplacian
@@ -141,20 +155,35 @@ def conjugate_gradients(
     most: int = _MOST_STEPS,
 ) -> tuple[Array, bool]:
     """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
+    return run_alone(gradients_program(system, right, rtol, start, most))
+
+
+def gradients_program(
+    system: BlockLaplacian,
+    right: Array,
+    rtol: float,
+    start: Array | None = None,
+    most: int = _MOST_STEPS,
+    fill: Fill | None = None,
+) -> Program[tuple[Array, bool]]:
+    """The same on one part of a system: two sums in each step, and what `fill` exchanges."""
     x = np.zeros_like(right) if start is None else start.copy()
     r = right.copy() if start is None else right - system(start)
-    goal = rtol * float(np.linalg.norm(right))
     p, z = np.zeros_like(r), np.zeros_like(r)
-    square, rz = system.advance(0.0, x, r, p, z)
+    first = system.advance(0.0, x, r, p, z)
+    size, square, rz = (yield Sum(np.array([np.vdot(right, right), *first]))).tolist()
+    goal = rtol * float(np.sqrt(size))
     system.turn(0.0, p, z)
     for _ in range(most):
         if square <= goal**2 or not rz > 0:
             return x, True
-        bend = system.product(p, z)
+        if fill is not None:
+            yield from fill(p)
+        bend = yield from total(system.product(p, z))
         if not bend > 0:
             return x, False
         before = rz
-        square, rz = system.advance(rz / bend, x, r, p, z)
+        square, rz = (yield Sum(np.array(system.advance(rz / bend, x, r, p, z)))).tolist()
         system.turn(rz / before, p, z)
     return x, False
 

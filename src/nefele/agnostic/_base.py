@@ -27,7 +27,6 @@ from nefele.estimators._rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
 from nefele.runtime.faults import Faults
-from nefele.runtime.links import grouped
 
 _SEEDS = 2**31 - 1
 _LARGE = 20_000  # rows of a fit from which its own threads may pay off
@@ -112,6 +111,7 @@ class FedRelaxBase(RowsBase):
                 self.faults,
                 self.schedule,
                 seed,
+                self.init,
             )
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
@@ -120,7 +120,6 @@ class FedRelaxBase(RowsBase):
         if not coupled:
             run.fit_local()
             return True
-        run.start(self.init)
         converged = run.run(int(self.rounds), self.tol)
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
@@ -198,7 +197,7 @@ class FedRelaxBase(RowsBase):
         self.n_rounds_ = len(run.history)
         self.converged_ = converged
         self.history_ = run.history
-        self.ledger_ = run.post.ledger
+        self.ledger_ = run.ledger
         return self
 
     # -- checks -------------------------------------------------------------------------------
@@ -233,6 +232,18 @@ class FedRelaxBase(RowsBase):
         for name, own in zip(self.nodes_.tolist(), groups, strict=True):
             if own.size:
                 yield own, self.estimators_[name], X[own]
+
+
+def grouped(labels: NDArray[np.int64], n: int) -> list[NDArray[np.int64]]:
+    """Positions of each of the labels 0, ..., n - 1, in order.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in grouped(np.array([1, 0, 1]), 3)]
+    [[1], [0, 2], []]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels, minlength=n))[:-1])
 
 
 def _few_threads(rows: Rows, shared: Array) -> AbstractContextManager[Any]:

@@ -1,12 +1,11 @@
-"""The rounds of the model-agnostic FedRelax (AGN, Algorithms 1 and 2): who moves when, who hears.
+"""FedRelax on predictions (AGN, Algorithms 1 and 2) as programs: any model with fit and predict.
 
-Every exchange is a message over a link of the graph; a node knows of its neighbours only what
-such messages brought.
+A node knows of its neighbours only the predictions that their messages brought.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,10 @@ from nefele._checks import Array
 from nefele.agnostic._discrepancy import Discrepancy
 from nefele.agnostic._site import Moved, Site, move
 from nefele.graph import Graph
-from nefele.runtime.faults import Faults, Post
-from nefele.runtime.links import Links
-from nefele.runtime.messages import Message
+from nefele.program import Exchange, Heard, Program, Work
+from nefele.runtime.drivers import InProcess
+from nefele.runtime.faults import Faults
+from nefele.runtime.messages import Ledger
 from nefele.solvers.fedrelax import colours
 
 Pool = Callable[[Any], list[Moved]]
@@ -45,7 +45,7 @@ class Round(NamedTuple):
 
 
 class Relaxation:
-    """The state of all nodes and what each has heard."""
+    """The models of all nodes, and the driver of their programs."""
 
     def __init__(
         self,
@@ -60,119 +60,84 @@ class Relaxation:
         faults: Faults | None,
         schedule: str,
         seed: int,
+        init: str = "local",
     ) -> None:
         self.graph, self.sites, self.X_shared, self.alpha = graph, sites, X_shared, alpha
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
-        self.pool, self.schedule, self.seed = pool, schedule, seed
-        self.links, self.weight = Links(graph), np.repeat(graph.weight, 2)
-        self.colours = [nodes.tolist() for nodes in colours(graph)]
-        self.post = Post(self.links.receivers, faults, graph.ids)
-        self.state: dict[int, Moved] = {}
-        self.news: dict[int, tuple[int, Array]] = {}  # by link: round it was made in, predictions
-        self.moved = np.zeros(graph.n_nodes, dtype=np.int64)
-        self.history: list[Round] = []
+        self.schedule, self.seed, self.init = schedule, seed, init
         self.ids = graph.ids.tolist()
+        self.near: dict[int, dict[int, float]] = {i: {} for i in sites}  # weights by neighbour
+        for i, j, weight in zip(
+            graph.head.tolist(), graph.tail.tolist(), graph.weight, strict=True
+        ):
+            if i in sites and j in sites:
+                self.near[i][j] = self.near[j][i] = weight
+        self.state: dict[int, Moved] = {}
+        self.changes: dict[int, float] = {}  # of the nodes that fit in this round
+        self.history: list[Round] = []
+        self.driver = InProcess(
+            {self.ids[i]: [self.ids[j] for j in self.near[i]] for i in sites},
+            {self.ids[i]: self.program(i) for i in sites},
+            faults,
+            wait=False,
+            pool=lambda tasks: pool(delayed(task.call)(*task.arguments) for task in tasks),
+        )
 
-    # -- start --------------------------------------------------------------------------------
+    @property
+    def ledger(self) -> Ledger:
+        """What was sent so far."""
+        return self.driver.ledger
 
-    def start(self, init: str) -> None:
-        """Local fits, told to the neighbours; or zero everywhere, which needs no telling."""
-        if init == "local":
-            self.post.begin(0)
-            there = [i for i, site in self.sites.items() if site.total]
-            self.refit(there, dict.fromkeys(there))
-            self.tell(there, 0)
-            return
-        shape = (len(self.X_shared),)
-        zero = np.zeros(shape)
-        if self.classes is not None:
-            zero = np.full((*shape, len(self.classes)), 1 / len(self.classes))
-        self.news = {
-            link: (0, zero) for link, j in enumerate(self.links.senders.tolist()) if j in self.sites
-        }
+    # -- one node -----------------------------------------------------------------------------
 
-    def fit_local(self) -> None:
-        """Every node by itself: no coupling, no messages."""
-        self.refit(list(self.sites), dict.fromkeys(self.sites))
+    def program(self, i: int) -> Program[None]:
+        """Fit, tell the neighbours the predictions on the shared rows, hear theirs, and again.
 
-    # -- rounds -------------------------------------------------------------------------------
-
-    def run(self, rounds: int, tol: float | None) -> bool:
-        """Whether the change fell to tol; without tol, all rounds are done."""
-        quiet: int | None = None
-        for k in range(1, rounds + 1):
-            change = self.round(k)
-            self.history.append(Round(k, change, self.objective()))
-            if tol is None:
-                continue
-            quiet = None if change > tol else (quiet or k)
-            if quiet is not None and self.all_heard(quiet):
-                return True
-        return tol is None and len(self.state) == len(self.sites)
-
-    def round(self, k: int) -> float:
-        """One update of every node; the largest change of predictions."""
-        self.post.begin(k)
-        largest = 0.0
-        for group in self.groups(k):
-            for link, message in self.post.deliver():
-                if message.round >= self.news.get(link, (-1, None))[0]:
-                    self.news[link] = (message.round, message.payload)
-            moving = [i for i in group if i in self.sites and self.post.moving[i]]
-            blocks = {i: self.block(i) for i in moving}
+        It begins with a local fit, or with zero everywhere, which needs no telling.
+        """
+        if self.init == "local" and self.sites[i].total:
+            self.state[i] = yield self.fit(i, None)
+        heard: Heard = yield self.said(i)
+        while True:
+            block = self.block(i, heard.rows)
             # Who has heard nothing keeps its model; an isolated node may not have one yet.
-            fits = [i for i in moving if blocks[i] is not None or self.alone(i)]
-            before = {i: self.state.get(i) for i in fits}
-            self.refit(fits, blocks)
-            self.moved[fits] = k
-            # who has heard nothing may be waited for, since what it said may have been lost
-            self.tell([*fits, *(i for i in moving if i not in before and i in self.state)], k)
-            largest = max([largest, *(self.change(i, before[i]) for i in fits)])
-        return largest if len(self.state) == len(self.sites) else np.inf
+            if block is not None or (not self.near[i] and i not in self.state):
+                before = self.state.get(i)
+                self.state[i] = yield self.fit(i, block)
+                self.changes[i] = self.change(i, before)
+            # Who has heard nothing says again what it said, since that may have been lost.
+            heard = yield self.said(i)
 
-    def groups(self, k: int) -> Iterator[list[int]]:
-        """Nodes that move at the same time."""
-        if self.schedule == "jacobi":
-            yield list(self.sites)
-        elif self.schedule == "gauss-seidel":
-            yield from self.colours
-        else:
-            order = np.random.default_rng([self.seed, 2, k]).permutation(list(self.sites))
-            yield from ([i] for i in order.tolist())
+    def fit(self, i: int, block: Any) -> Work:
+        """The fit of a node's model to its rows and the block of pseudo-labelled ones."""
+        last = self.state[i].model if i in self.state else None
+        return Work(move, (self.sites[i], last, block, self.X_shared, self.alpha, self.classes))
 
-    def alone(self, i: int) -> bool:
-        return not self.links.incoming[i].size and i not in self.state
+    def said(self, i: int) -> Exchange:
+        """A node's predictions for its neighbours; nothing before it has a model."""
+        content = "predictions" if self.classes is None else "probabilities"
+        there = self.near[i] if i in self.state else ()
+        return Exchange(content, {self.ids[j]: self.state[i].shared for j in there})
 
-    def block(self, i: int) -> tuple[Array, Array] | None:
+    def block(self, i: int, heard: dict[Any, Array]) -> Any:
         """The pseudo-labelled rows of a node, from what it has heard; None if nothing."""
-        links = [link for link in self.links.incoming[i].tolist() if link in self.news]
-        if not links:
+        if self.init == "zero":
+            heard = {self.ids[j]: self.zero for j in self.near[i]} | heard
+        near = [(self.ids[j], weight) for j, weight in self.near[i].items()]
+        known = [(weight, heard[name]) for name, weight in near if name in heard]
+        if not known:
             return None
         own = self.state[i].shared if i in self.state else None
-        return self.discrepancy.block(
-            self.weight[links], [self.news[link][1] for link in links], own
-        )
+        weights, news = zip(*known, strict=True)
+        return self.discrepancy.block(np.array(weights), list(news), own)
 
-    def refit(self, nodes: list[int], blocks: dict[int, Any]) -> None:
-        """Fit the models of some nodes, in parallel if the pool is."""
-        last = {i: self.state[i].model if i in self.state else None for i in nodes}
-        found = self.pool(
-            delayed(move)(
-                self.sites[i], last[i], blocks[i], self.X_shared, self.alpha, self.classes
-            )
-            for i in nodes
-        )
-        self.state.update(zip(nodes, found, strict=True))
-
-    def tell(self, nodes: list[int], k: int) -> None:
-        """Send the predictions of some nodes to their neighbours."""
-        content = "predictions" if self.classes is None else "probabilities"
-        hop = 1 if self.schedule == "jacobi" else 0
-        for i in nodes:
-            for link in self.links.outgoing[i].tolist():
-                to = self.ids[self.links.receivers[link]]
-                message = Message(self.ids[i], to, k, content, self.state[i].shared)
-                self.post.send(link, message, hop)
+    @property
+    def zero(self) -> Array:
+        """What nodes without a model predict on the shared rows."""
+        m = len(self.X_shared)
+        if self.classes is None:
+            return np.zeros(m)
+        return np.full((m, len(self.classes)), 1 / len(self.classes))
 
     def change(self, i: int, before: Moved | None) -> float:
         if before is None:
@@ -180,20 +145,47 @@ class Relaxation:
         moved = (self.state[i].shared - before.shared).reshape(len(self.X_shared), -1)
         return float(np.sqrt((moved**2).sum(axis=1).mean())) / self.spread
 
-    def all_heard(self, since: int) -> bool:
-        """Whether all nodes have moved since, with news of all neighbours from then or just before.
+    # -- rounds -------------------------------------------------------------------------------
 
-        Without faults that is so after one round; with them a round without change may only
-        mean that nothing arrived.
-        """
-        heard = all(
-            link in self.news and self.news[link][0] >= since - 1
-            for link, j in enumerate(self.links.senders.tolist())
-            if j in self.sites
-        )
-        return heard and all(
-            self.moved[i] >= since for i in self.sites if self.links.incoming[i].size
-        )
+    def fit_local(self) -> None:
+        """Every node by itself: no coupling, no messages."""
+        tasks = [self.fit(i, None) for i in self.sites]
+        self.state.update(zip(self.sites, self.driver.pool(tasks), strict=True))
+
+    def run(self, rounds: int, tol: float | None) -> bool:
+        """Whether the change fell to tol; without tol, all rounds are done."""
+        quiet: int | None = None
+        self.driver.start()
+        for k in range(1, rounds + 1):
+            change = self.round(k)
+            self.history.append(Round(k, change, self.objective()))
+            if tol is None:
+                continue
+            quiet = None if change > tol else (quiet or k)
+            # With faults a round without change may only mean that nothing arrived.
+            if quiet is not None and self.driver.heard_since(quiet):
+                return True
+        return tol is None and len(self.state) == len(self.sites)
+
+    def round(self, k: int) -> float:
+        """One update of every node; the largest change of predictions."""
+        self.changes.clear()
+        self.driver.round(k, self.groups(k))
+        whole = len(self.state) == len(self.sites)
+        return max(self.changes.values(), default=0.0) if whole else np.inf
+
+    def groups(self, k: int) -> list[list[Any]] | None:
+        """Nodes that move at the same time; None if all do."""
+        if self.schedule == "jacobi":
+            return None
+        if self.schedule == "gauss-seidel":
+            order = [
+                [i for i in nodes.tolist() if i in self.sites] for nodes in colours(self.graph)
+            ]
+        else:
+            draws = np.random.default_rng([self.seed, 2, k])
+            order = [[i] for i in draws.permutation(list(self.sites)).tolist()]
+        return [[self.ids[i] for i in group] for group in order]
 
     def objective(self) -> float:
         if len(self.state) < len(self.sites):

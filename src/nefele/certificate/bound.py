@@ -16,15 +16,24 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.certificate.correction import FlowOnly, LossAndFlow, corrected, shift_flow
+from nefele.certificate.correction import (
+    FlowOnly,
+    LossAndFlow,
+    corrected,
+    fenchel_young,
+    shift_flow,
+    typical,
+    variation,
+)
 from nefele.certificate.posed import Posed
 from nefele.losses.base import DualPoint
+from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
 
@@ -97,25 +106,27 @@ class Certificate:
 
 def certify(
     problem: Posed, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
-) -> Certificate:
-    """Bound objective(w) - optimum with the help of the flow u.
+) -> Program[Certificate]:
+    """Bound objective(w) - optimum with the help of the flow u: a program for each part.
 
     `firm` says that w is the optimum of a reduced problem, exactly fused where it should be, so
-    that only the flow inside the clusters needs correction. A bound that proves a relative gap of
-    `tol` need not be improved.
+    that only the flow inside the clusters needs correction; for a whole problem only. A bound that
+    proves a relative gap of `tol` need not be improved.
     """
-    objective = problem.objective(w)
+    seen = yield from problem.seen(w, "parameters")
+    objective = yield from _objective(problem, w, seen)
     u = problem.inside(u)
-    dual = problem.loss.dual_point(w, -problem.graph.div(u))
-    if dual is None:
-        return _radius_bound(problem, w, u, objective)
+    dual = problem.loss.dual_point(w, -problem.outflow(u))
+    if (yield from largest(dual is None)) or dual is None:
+        return (yield from _radius_bound(problem, w, seen, u, objective))
     only_flow = firm and problem.penalty.is_norm and problem.coupled
-    system = FlowOnly(problem, w) if only_flow else LossAndFlow(problem, w)
+    unit = 0.0 if only_flow else (yield from typical(problem, w))
+    system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit)
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     while bounded and rough < _ROUNDS:
-        x, give = system.solve(dual, u, _ROUGH)
-        inside, outside, spare = shift_flow(problem, u, give, x, w)
+        x, give = yield from system.solve(dual, u, _ROUGH)
+        inside, outside, spare = yield from shift_flow(problem, u, give, x, seen)
         if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
             break
         if only_flow and not system.direct and outside > _SLOW * before[-2]:
@@ -123,17 +134,23 @@ def certify(
         before.append(outside)
         u, rough = inside, rough + 1
         if not only_flow:
-            dual.move(x, -problem.graph.div(u))
+            dual.move(x[problem.own], -problem.outflow(u))
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _FINE[1 if 0 < tol < _FINE[0] / 10 else 0 :]:
-        x, give = system.solve(dual, u, rtol, start)
-        found, solved = _bound(problem, dual, u, give, x, w, objective, only_flow)
+        x, give = yield from system.solve(dual, u, rtol, start)
+        found, solved = yield from _bound(problem, dual, u, give, x, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
         if solved and best.leak <= 1e-2 * max(best.gap_abs, tol * abs(objective)):
             break
         start = x
     return best
+
+
+def _objective(problem: Posed, w: Array, seen: Array) -> Program[float]:
+    """The value of (NFL 16), summed over all parts."""
+    value = problem.loss.value(w).sum()
+    return (yield from total(value + variation(problem, seen) if problem.coupled else value))
 
 
 def _bound(
@@ -145,104 +162,107 @@ def _bound(
     w: Array,
     objective: float,
     only_flow: bool,
-) -> tuple[Certificate, bool]:
+) -> Program[tuple[Certificate, bool]]:
     """The lower bound of the corrected dual point, and whether its equation holds everywhere."""
-    graph, penalty, scale = problem.graph, problem.penalty, problem.scale
+    graph, parts, on = problem.graph, problem.parts, problem.counted
     dual, u = copy.copy(dual), corrected(problem, u, give, x)
+    x = x[problem.own]
     if not only_flow:
         dual.settle(x)
-    off = np.abs(dual.flow() + graph.div(u))
-    radius = 2 * np.abs(w).max(axis=0) + (0.0 if only_flow else np.abs(x).max(axis=0))
+    off = np.abs(dual.flow() + problem.outflow(u))
+    sizes = [np.abs(rows).max(axis=0, initial=0.0) for rows in (w, x)]
+    far, moved = yield Sum(np.array(sizes), largest=True)
+    radius = 2 * far + (0.0 if only_flow else moved)
 
-    def at(theta: Array) -> Certificate:
-        flow = u if (theta == 1).all() else theta[graph.head, None] * u
-        leak = float(theta @ off @ radius)
-        lower = float(-dual.conjugate(theta).sum() - leak)
+    def at(theta: Array) -> Program[Certificate]:
+        """With the duals of each group scaled by its theta."""
+        flow = u if (theta == 1).all() else theta[parts][graph.head, None] * u
+        nodes = theta[parts][problem.own]
+        leak = float(nodes @ off @ radius)
+        lower = float(-dual.conjugate(nodes).sum() - leak)
         if problem.coupled:
-            lower -= float(penalty.conjugate(flow, scale).sum())
+            lower -= float(problem.penalty.conjugate(flow[on], problem.scale[on]).sum())
+        lower, leak = (yield Sum(np.array([lower, leak]))).tolist()
         lower = lower if np.isfinite(lower) else -np.inf
         return Certificate(objective, lower, "dual", leak, flow, lower)
 
-    theta = _shrinkage(problem, u, dual)
-    solved = _solved(problem, u, dual, off)
-    guess = at(theta)
+    theta = yield from _shrinkage(problem, u, dual)
+    solved = yield from _solved(problem, u, dual, off)
+    guess = yield from at(theta)
     if solved.all():
         return guess, True
-    return replace(at(theta * solved), estimate=guess.lower), False
+    return replace((yield from at(theta * solved)), estimate=guess.lower), False
 
 
-def _shrinkage(problem: Posed, u: Array, dual: DualPoint) -> Array:
-    """Factor <= 1 per node, equal over each component, that brings the dual into its domain."""
-    parts = problem.parts
-    ratio = np.maximum(_part_max(parts, parts, dual.domain_ratio()), 1.0)
+def _shrinkage(problem: Posed, u: Array, dual: DualPoint) -> Program[Array]:
+    """Factor <= 1 for each component that brings the dual into its domain."""
+    ratio = np.maximum(_group_max(problem, problem.own, dual.domain_ratio()), 1.0)
     if problem.coupled:
         edges = problem.penalty.domain_ratio(u, problem.scale)
-        ratio = np.maximum(ratio, _part_max(parts, parts[problem.graph.head], edges))
-    return (1.0 / ratio)[parts]
+        ratio = np.maximum(ratio, _group_max(problem, problem.graph.head, edges))
+    return 1.0 / (yield Sum(ratio, largest=True))
 
 
-def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> NDArray[np.bool_]:
-    """Nodes of components where `off`, the error in the dual point's equation, is rounding.
+def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[NDArray[np.bool_]]:
+    """Components where `off`, the error in the dual point's equation, is rounding.
 
     Elsewhere only the zero dual point, always feasible, proves anything: a leak times the size
     of an optimum that nobody knows does not.
     """
-    parts = problem.parts
-    push = _part_max(parts, parts, dual.size())
-    size = np.maximum(push, _part_max(parts, parts[problem.graph.head], u))
+    own, head = problem.own, problem.graph.head
+    sizes = [(own, dual.size()), (head, u), (own, off)]
+    most = yield Sum(np.stack([_group_max(problem, *size) for size in sizes]), largest=True)
+    push, flow, error = most
+    size = np.maximum(push, flow)
     # in a column of zeros all is rounding, its own size included
     size = np.where(push > 0, size, size.max(axis=1, keepdims=True))
     size = np.maximum(size, np.finfo(float).eps * size.max())  # far below all others: rounding
-    return np.asarray((_part_max(parts, parts, off) <= _ROUNDING * size).all(axis=1))[parts]
+    return np.asarray((error <= _ROUNDING * size).all(axis=1))
 
 
-def _part_max(parts: Index, of: Index, values: Array) -> Array:
-    """Largest absolute value in each part, `of` naming the part of each value."""
-    count = int(parts.max()) + 1
-    if count == 1:  # without a copy of all absolute values
+def _group_max(problem: Posed, nodes: Any, values: Array) -> Array:
+    """Largest absolute value in each component, `nodes` naming the node of each value."""
+    if problem.n_parts == 1:  # without a copy of all absolute values
         return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))[None]
-    out = np.zeros((count, *values.shape[1:]))
-    np.maximum.at(out, of, np.abs(values))
+    out = np.zeros((problem.n_parts, *values.shape[1:]))
+    np.maximum.at(out, problem.parts[nodes], np.abs(values))
     return out
 
 
-def _radius_bound(problem: Posed, w: Array, u: Array, objective: float) -> Certificate:
+def _radius_bound(
+    problem: Posed, w: Array, seen: Array, u: Array, objective: float
+) -> Program[Certificate]:
     """Fenchel-Young residuals of the edges plus the nodes' distance from stationarity.
 
     objective(w) - optimum <= sum_e FY_e + sum_i <g_i - s_i, w_i - w*_i> with s = -D^T u, and the
     last term is at most ||g_i - s_i||^2 / (2 mu_i) or R ||g_i - s_i||. A loss without a gradient
     is certified at its prox point, where the prox gives a subgradient.
     """
-    graph, loss = problem.graph, problem.loss
-    flow = graph.div(u)
+    loss, flow, curvature = problem.loss, problem.outflow(u), problem.loss.curvature()
+    unit = np.where(curvature > 0, curvature, 1.0)
+    point, there = w, seen
     if loss.smooth:
         off = loss.grad(w) + flow
-        shift = np.zeros_like(w)
     else:
-        curvature = loss.curvature()
-        step = 1 / np.where(curvature > 0, curvature, 1.0)
-        shift = w - loss.prox(w - step[:, None] * flow, step, start=w)
-        off = shift / step[:, None]
-    point = w - shift
-    edges = 0.0
-    if problem.coupled:
-        diff = graph.diff(point)
-        edges = float(
-            problem.scale @ problem.penalty.value(diff)
-            + problem.penalty.conjugate(u, problem.scale).sum()
-            - (u * diff).sum()
-        )
+        shift = w - loss.prox(w - flow / unit[:, None], 1 / unit, start=w)
+        off, point = shift * unit[:, None], w - shift
+    if (yield from largest(not loss.smooth)):
+        there = yield from problem.seen(point, "parameters")
     error = np.sqrt((off**2).sum(axis=1))
     mu = loss.strong_convexity()
-    radius = 2 * float(np.sqrt(((w - w.mean(axis=0)) ** 2).sum(axis=1)).max()) + float(
-        np.sqrt((w**2).sum(axis=1)).max()
-    )
-    curvature = loss.curvature()
-    radius += float((error / np.where(curvature > 0, curvature, 1.0)).max())
+    mean = (yield Sum(w.sum(axis=0))) / (yield from total(len(w)))
+    sizes = [_longest(w - mean), _longest(w), float((error / unit).max(initial=0.0))]
+    away, far, step = yield Sum(np.array(sizes), largest=True)
     strong = error**2 / (2 * np.where(mu > 0, mu, np.inf))
-    nodes = np.where(mu > 0, strong, radius * error)
-    proven = bool(((mu > 0) | (error == 0)).all())
-    lower = problem.objective(point) - edges - float(nodes.sum())
+    nodes = np.where(mu > 0, strong, (2 * away + far + step) * error)
+    edges = fenchel_young(problem, u, there) if problem.coupled else 0.0
+    guessed = yield from largest(not ((mu > 0) | (error == 0)).all())
+    lower = yield from total(-edges - float(nodes.sum()))
+    lower += yield from _objective(problem, point, there)
     lower = lower if np.isfinite(lower) else -np.inf
-    form = "strong convexity" if proven else "estimated radius"
+    form = "estimated radius" if guessed else "strong convexity"
     return Certificate(objective, lower, form, 0.0, u, lower)
+
+
+def _longest(rows: Array) -> float:
+    return float(np.sqrt((rows**2).sum(axis=1)).max(initial=0.0))

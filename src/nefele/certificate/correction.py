@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.grounded import laplacian_direct, potential
-from nefele._systems.laplacian import COMPILED, BlockLaplacian, conjugate_gradients, ends, laplacian
+from nefele._systems.laplacian import COMPILED, BlockLaplacian, ends, gradients_program, laplacian
 from nefele.certificate.posed import Posed
 from nefele.graph import Graph
 from nefele.losses.base import DualPoint
 from nefele.penalties import L1Norm, L2Norm, SquaredL2
+from nefele.program import Program, Sum, largest, run_alone, total
 
 Index = NDArray[np.int64]
 
@@ -37,29 +38,35 @@ _COMPILED_PENALTIES = {**_COMPILED_NORMS, SquaredL2: 2}
 class LossAndFlow:
     """Corrections shared by the losses and the flow, by block-Jacobi conjugate gradients."""
 
-    def __init__(self, problem: Posed, w: Array) -> None:
-        self.problem, self.direct = problem, False
-        self.unit, self.least = _typical(w), _LEAST
+    def __init__(self, problem: Posed, unit: float) -> None:
+        self.problem, self.unit, self.direct = problem, unit, False
         self._last: BlockLaplacian | None = None
+        self._halo: NDArray[np.bool_] | None = None
+        if not problem.whole:
+            self._halo = np.ones(problem.graph.n_nodes, dtype=bool)
+            self._halo[problem.own] = False
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
-    ) -> tuple[Array, Array]:
+    ) -> Program[tuple[Array, Array]]:
         """The correction x of the losses, shape (n_nodes, d), and the give of each edge."""
         problem, graph = self.problem, self.problem.graph
-        right = dual.flow() + graph.div(u)
+        right = dual.flow() + problem.outflow(u)
         metric = dual.metric()
         if not problem.coupled:
-            return _blockwise(metric, right), np.zeros((graph.n_edges, 1))
+            return problem.placed(_blockwise(metric, right)), np.zeros((graph.n_edges, 1))
         penalty = problem.penalty
-        most = _STIFF * float(np.einsum("ijj->ij", metric).max(initial=0.0)) or np.inf
-        give = np.minimum(penalty.give(u, problem.scale, self.unit, self.least), most)
-        system = laplacian(graph, give, metric, **penalty.mixing)
+        stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
+        most = _STIFF * stiffest or np.inf
+        give = np.minimum(penalty.give(u, problem.scale, self.unit, _LEAST), most)
+        right, metric = problem.placed(right), problem.placed(metric)
+        system = laplacian(graph, give, metric, **penalty.mixing, halo=self._halo)
         if self._last is not None and self._last.metric is metric:  # a squared loss: packed once
             system.share(self._last)
         self._last = system
-        x, solved = conjugate_gradients(system, right, rtol, start)
-        if not solved and right.size <= _DENSE:
+        fill = None if problem.whole else problem.fill
+        x, solved = yield from gradients_program(system, right, rtol, start, fill=fill)
+        if not solved and right.size <= _DENSE and problem.whole:
             x = _dense_solve(system, right)
         return x, give
 
@@ -67,15 +74,18 @@ class LossAndFlow:
 class FlowOnly:
     """Corrections by the flow inside the clusters alone: a Laplacian with the room as weights."""
 
-    def __init__(self, problem: Posed, w: Array) -> None:
+    def __init__(self, problem: Posed) -> None:
         graph = problem.graph
         self.problem, self.least = problem, 1e-5
         self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
 
     def solve(
         self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
-    ) -> tuple[Array, Array]:
-        """The potential x of the correction C D x of the flow, and the give of each edge."""
+    ) -> Program[tuple[Array, Array]]:
+        """The potential x of the correction C D x of the flow, and the give of each edge.
+
+        Only a whole problem comes here: it asks nobody.
+        """
         problem, graph = self.problem, self.problem.graph
         right = dual.flow() + graph.div(u)
         right -= _component_means(graph, right)
@@ -84,11 +94,12 @@ class FlowOnly:
             x, self.direct = potential(graph, give, right, rtol, start)
             return x, give
         return laplacian_direct(graph, give, right), give
+        yield
 
 
 def node_give(problem: Posed, w: Array, u: Array) -> Array:
     """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
-    give = problem.penalty.give(u, problem.scale, _typical(w), _LEAST)
+    give = problem.penalty.give(u, problem.scale, run_alone(typical(problem, w)), _LEAST)
     return ends(problem.graph, give)
 
 
@@ -106,8 +117,9 @@ def corrected(problem: Posed, u: Array, give: Array, x: Array) -> Array:
 def variation(problem: Posed, w: Array) -> float:
     """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
     kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
-    if kind is None or w.size < COMPILED:
-        return float(problem.scale @ problem.penalty.value(graph.diff(w)))
+    if kind is None or w.size < COMPILED or not problem.whole:
+        on = problem.counted
+        return float(problem.scale[on] @ problem.penalty.value(graph.diff(w)[on]))
     from nefele._kernels.certificate import variation
 
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
@@ -119,7 +131,7 @@ def _dims(problem: Posed) -> tuple[int, ...]:
 
 def shift_flow(
     problem: Posed, u: Array, give: Array, x: Array, w: Array
-) -> tuple[Array, float, float]:
+) -> Program[tuple[Array, float, float]]:
     """The corrected flow brought inside its balls, how far outside it was, and what is spare.
 
     The last is the Fenchel-Young residual sum_e lam A_e phi(D w) - <u, D w>: the part of the gap
@@ -127,7 +139,7 @@ def shift_flow(
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
-    if kind is not None and x.size >= COMPILED:
+    if kind is not None and x.size >= COMPILED and problem.whole:
         from nefele._kernels.certificate import shift
 
         out = np.empty_like(u)
@@ -138,15 +150,27 @@ def shift_flow(
     ratio = penalty.domain_ratio(flow, scale)
     over = np.maximum(ratio, 1.0)
     flow *= (np.maximum(1 - _DEPTH * (over - 1), 0.9) / over)[:, None]
-    diff = graph.diff(w)
+    outside = yield from largest(ratio.max(initial=0.0))
+    spare = yield from total(fenchel_young(problem, flow, w))
+    return flow, outside - 1, spare
+
+
+def fenchel_young(problem: Posed, u: Array, w: Array) -> float:
+    """sum_e lam A_e phi(D w) + (lam A_e phi)*(u) - <u, D w> over the edges counted here."""
+    on = problem.counted
+    diff, flow, scale = problem.graph.diff(w)[on], u[on], problem.scale[on]
+    penalty = problem.penalty
     spare = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
-    return flow, float(ratio.max(initial=0.0)) - 1, float(spare)
+    return float(spare)
 
 
-def _typical(w: Array) -> float:
-    """The spread of the parameters, or their size when all are equal."""
-    spread = float(np.sqrt(np.mean((w - w.mean(axis=0)) ** 2)))
-    return spread or float(np.abs(w).max()) or 1.0
+def typical(problem: Posed, w: Array) -> Program[float]:
+    """The spread of the own nodes' parameters w and all others, or their size if all are equal."""
+    count = yield from total(len(w))
+    mean = (yield Sum(w.sum(axis=0))) / count
+    square = yield from total(((w - mean) ** 2).sum())
+    size = yield from largest(np.abs(w).max(initial=0.0))
+    return float(np.sqrt(square / (count * w.shape[1]))) or size or 1.0
 
 
 def _component_means(graph: Graph, values: Array) -> Array:

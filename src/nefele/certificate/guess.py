@@ -7,6 +7,7 @@ import numpy as np
 from nefele._checks import Array
 from nefele.certificate.correction import node_give, shift_flow
 from nefele.certificate.posed import Posed
+from nefele.program import run_alone
 
 
 def estimate(problem: Posed, w: Array, u: Array) -> float:
@@ -19,6 +20,6 @@ def estimate(problem: Posed, w: Array, u: Array) -> float:
     u = problem.inside(u)
     curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
     none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
-    edges = shift_flow(problem, u, *none, w)[2]
+    edges = run_alone(shift_flow(problem, u, *none, w))[2]
     bend = curvature[:, None] + node_give(problem, w, u)
     return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())

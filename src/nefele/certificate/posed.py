@@ -1,8 +1,8 @@
-"""What a certificate needs of a problem; `Problem` gives it, and certifies itself by it."""
+"""What a certificate needs of a problem: all of it in one place, or one part among others."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,27 @@ from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.losses.base import BoundLoss
 from nefele.penalties import Penalty
+from nefele.program import Program
 
 
 class Posed(Protocol):
-    """A posed problem: graph, losses, penalty and how strongly they couple."""
+    """Graph, losses, penalty and how strongly they couple: a `Problem`, or a part of one.
+
+    A part has a graph of its own nodes, those of its neighbours that they see, and the edges at
+    own nodes. `own` picks the own nodes, the only ones with losses, and `counted` the edges that
+    enter into sums here; of a whole problem that is all of them.
+    """
 
     graph: Graph
     loss: BoundLoss
     penalty: Penalty
+    lam: float
+    own: Any
+    counted: Any
+
+    @property
+    def whole(self) -> bool:
+        """Whether all nodes are its own."""
 
     @property
     def d(self) -> int:
@@ -36,8 +49,21 @@ class Posed(Protocol):
     def parts(self) -> NDArray[np.int64]:
         """Group of each node, shape (n_nodes,)."""
 
-    def objective(self, w: Array) -> float:
-        """Value at w, shape (n_nodes, d)."""
+    @property
+    def n_parts(self) -> int:
+        """Number of groups, those elsewhere included."""
+
+    def outflow(self, u: Array) -> Array:
+        """(D^T u)_i at the own nodes."""
+
+    def placed(self, rows: Array) -> Array:
+        """Rows of the own nodes in the order of `graph`, zero elsewhere."""
+
+    def seen(self, rows: Array, content: str) -> Program[Array]:
+        """The same with the neighbours' rows."""
+
+    def fill(self, rows: Array) -> Program[None]:
+        """Bring the neighbours' rows of `rows` up to date."""
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into its domain."""

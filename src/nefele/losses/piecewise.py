@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
@@ -104,6 +105,13 @@ class BoundPiecewise(BoundPointwise):
 
     def forget(self) -> None:
         self._warm = np.zeros(self.data.n_rows)
+
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        """The losses of some nodes, with the scale of all labels."""
+        part = super().restrict(nodes)
+        assert isinstance(part, BoundPiecewise)
+        part.spread = self.spread
+        return part
 
     def memory(self) -> dict[str, Array]:
         return {"rows": self._warm}

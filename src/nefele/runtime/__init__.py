@@ -1,16 +1,21 @@
-"""Runtimes move messages between sites; they hold no formulas of their own."""
+"""Algorithms over a network: parts, programs and drivers that move what programs ask for."""
 
+from nefele.runtime.drivers import InProcess
 from nefele.runtime.faults import Faults
 from nefele.runtime.messages import Ledger, Message
-from nefele.runtime.mock import MessageRun, pass_messages
-from nefele.runtime.relax import RelaxRun, relax_messages
+from nefele.runtime.part import Part, join, split
+from nefele.runtime.passing import pass_messages, relax_messages
+from nefele.runtime.run import Run
 
 __all__ = [
     "Faults",
+    "InProcess",
     "Ledger",
     "Message",
-    "MessageRun",
-    "RelaxRun",
+    "Part",
+    "Run",
+    "join",
     "pass_messages",
     "relax_messages",
+    "split",
 ]

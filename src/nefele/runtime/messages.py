@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import check_name
 
-CONTENTS = ("predictions", "probabilities", "parameters", "dual")
+CONTENTS = ("predictions", "probabilities", "parameters", "dual", "correction", "sums")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +20,12 @@ class Message:
 
     Attributes
     ----------
-    sender, receiver : node id, or a pair of them for the site that holds an edge's flow
+    sender, receiver : names of two parts of the network, such as node ids
     round : int
         Round, or step of the sender, in which the content was made.
-    content : {"predictions", "probabilities", "parameters", "dual"}
-        What the array is. Nothing else leaves a site: no rows, no labels.
+    content : {"predictions", "probabilities", "parameters", "dual", "correction", "sums"}
+        What the array is; corrections are those of a certificate's dual point. Nothing else leaves
+        a site: no rows, no labels.
     payload : array
         A read-only copy.
     edge : pair of node ids, optional

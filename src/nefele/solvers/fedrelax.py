@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_name
 from nefele.certificate import Certificate
+from nefele.certificate.posed import Posed
 from nefele.graph import Graph
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -74,13 +75,8 @@ class FedRelax(Solver[RelaxState]):
             )
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> RelaxState:
-        graph, curvature = problem.graph, problem.loss.curvature()
-        unit = problem.penalty.curvature(np.zeros((1, problem.d)))[0]
-        pull = problem.lam * graph.weighted_degree * float(np.linalg.eigvalsh(unit)[-1])
-        alone = pull == 0
-        w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
-        long = _LONG / np.where(curvature > 0, curvature, 1.0)
-        step = np.where(alone, long, 1 / np.where(alone, 1.0, pull))
+        graph = problem.graph
+        step, w = prox_steps(problem, w0)
         if self.schedule == "jacobi":
             blocks = [Block(problem, np.arange(graph.n_nodes), problem.loss.prox)]
         else:
@@ -108,10 +104,22 @@ class FedRelax(Solver[RelaxState]):
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
 
 
+def prox_steps(problem: Posed, w0: Array) -> tuple[Array, Array]:
+    """The step of each own node's prox, and where they start: alone, at their own minimum."""
+    curvature, lam = problem.loss.curvature(), problem.lam
+    unit = problem.penalty.curvature(np.zeros((1, problem.d)))[0]
+    degree = problem.graph.weighted_degree[problem.own]
+    pull = lam * degree * float(np.linalg.eigvalsh(unit)[-1])
+    alone = pull == 0
+    w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
+    long = _LONG / np.where(curvature > 0, curvature, 1.0)
+    return np.where(alone, long, 1 / np.where(alone, 1.0, pull)), w
+
+
 class Block:
     """Nodes that move together, none of them neighbours unless all nodes move together."""
 
-    def __init__(self, problem: Problem, nodes: NDArray[np.int64], prox: Prox) -> None:
+    def __init__(self, problem: Posed, nodes: NDArray[np.int64], prox: Prox) -> None:
         graph = problem.graph
         self.nodes, self.prox = nodes, prox
         self.adjacency = problem.lam * graph.adjacency[nodes]
@@ -122,11 +130,11 @@ class Block:
         """The block of these nodes, with their own losses only."""
         return cls(problem, nodes, _own_prox(problem, nodes))
 
-    def update(self, problem: Problem, w: Array, step: Array) -> Array:
+    def update(self, problem: Posed, w: Array, step: Array) -> Array:
         """New parameters of these nodes; of w only they and their neighbours matter."""
         return refit(self.prox, w[self.nodes], self.slope(problem, w), step)
 
-    def slope(self, problem: Problem, w: Array) -> Array:
+    def slope(self, problem: Posed, w: Array) -> Array:
         """Gradient of lam sum_j A_ij phi(w_i - w_j), which is linear in the differences."""
         return problem.penalty.gradient(self.degree * w[self.nodes] - self.adjacency @ w)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
+from nefele.program import run_alone
 from nefele.solvers.base import Solver, State
 from nefele.solvers.steps import through, typical_sizes
 from nefele.solvers.updates import ahead, dual
@@ -83,7 +84,7 @@ class PrimalDualGradient(Solver[GradientState]):
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
         w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
-        unit, force = typical_sizes(problem) if problem.coupled else (1.0, 1.0)
+        unit, force = run_alone(typical_sizes(problem)) if problem.coupled else (1.0, 1.0)
         size = np.minimum(problem.scale, force)
         hess = loss.hess(w)
         steep = loss.curvature() if hess is None else np.linalg.eigvalsh(hess)[:, -1]

@@ -13,6 +13,7 @@ import numpy as np
 
 from nefele._checks import Array, check_count, check_number
 from nefele.problem import Problem
+from nefele.program import run_alone
 from nefele.solvers.base import Solver, State
 from nefele.solvers.steps import through, typical_sizes
 from nefele.solvers.updates import dual, primal
@@ -97,7 +98,7 @@ class StochasticPrimalDual(Solver[StochasticState]):
 
     def _steps(self, problem: Problem, batch: int) -> tuple[Array, Array]:
         graph = problem.graph
-        unit, force = typical_sizes(problem)
+        unit, force = run_alone(typical_sizes(problem))
         size, gamma = np.minimum(problem.scale, force), self.gamma or unit
         total = through(graph, size)
         c = size / 2 * (1 / total[graph.head] + 1 / total[graph.tail])

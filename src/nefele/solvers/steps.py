@@ -6,14 +6,19 @@ over all nodes: the typical sizes of parameters and of flows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array
+from nefele.certificate.posed import Posed
 from nefele.graph import Graph
-from nefele.problem import Problem
+from nefele.program import Program, Sum, total
 
+# First step scale, in units of (spread of local fits) / (lam mean A).
+FIRST_GAMMA = 0.15
+_LONGEST = 1e6  # longest step of a prox in units of 1 / curvature
 _FLAT = 1e-4  # least curvature of all losses together, relative to its bound
 
 
@@ -24,8 +29,10 @@ def through(graph: Graph, size: Array) -> Array:
     return np.asarray(both, dtype=float)
 
 
-def scaled(graph: Graph, size: Array, gamma: float, longest: Any = np.inf) -> tuple[Array, Array]:
-    """tau_i = gamma / sum_e f_e, at most `longest`, and sigma_e = f_e / (2 gamma).
+def scaled(
+    graph: Graph, size: Array, gamma: float, longest: Any = np.inf, own: Any = slice(None)
+) -> tuple[Array, Array]:
+    """tau_i = gamma / sum_e f_e, at most `longest`, of own nodes; sigma_e = f_e / (2 gamma).
 
     f_e is the expected size of the flow of edge e. f_e = 1 and gamma = 1 are the printed steps,
     tau_i = 1/degree_i and sigma_e = 1/2 (NFL, Algorithm 1).
@@ -37,42 +44,103 @@ def scaled(graph: Graph, size: Array, gamma: float, longest: Any = np.inf) -> tu
     >>> tau.tolist(), sigma.tolist()
     ([1.0, 0.5, 1.0], [0.5, 0.5])
     """
-    total = through(graph, size)
-    tau = np.minimum(gamma / np.where(total > 0, total, 1.0), longest)
+    flow = through(graph, size)[own]
+    tau = np.minimum(gamma / np.where(flow > 0, flow, 1.0), longest)
     return tau, size / (2 * gamma)
 
 
-def typical_sizes(problem: Problem) -> tuple[float, float]:
+@dataclass
+class Steps:
+    """Steps of one method, and the sizes they come from."""
+
+    unit: float  # typical size of parameters
+    size: Array  # expected size of the flow of each edge
+    longest: Array  # most useful step of each node
+    gamma: float  # scale of the steps
+    tau: Array
+    sigma: Array
+
+
+def first_steps(posed: Posed, printed: bool, gamma: float | None) -> Program[Steps]:
+    """The steps to begin with: as printed, or scaled to the data, with `gamma` if it is given.
+
+    The longest useful step of a prox takes it all but to the local minimiser.
+    """
+    graph, own = posed.graph, posed.own
+    unit, size, scale = 1.0, np.ones(graph.n_edges), 1.0
+    if not printed:
+        unit, force = yield from typical_sizes(posed)
+        size = np.minimum(posed.scale, force)
+        size = np.where(size > 0, size, 1.0)  # lam = 0: any step will do
+        scale = gamma or FIRST_GAMMA * unit
+    curvature = posed.loss.curvature()
+    with np.errstate(divide="ignore"):
+        longest = np.where(curvature > 0, _LONGEST / curvature, np.inf)
+    tau, sigma = scaled(graph, size, scale, longest, own)
+    return Steps(unit, size, longest, scale, tau, sigma)
+
+
+def typical_sizes(posed: Posed) -> Program[tuple[float, float]]:
     """Typical sizes of parameters and of flows.
 
     The first is the distance of the (slightly regularised) local fits from the pooled one, the
     second the largest gradient there: flows hardly grow beyond it, however heavy an edge is.
     """
-    loss = problem.loss
+    loss, d = posed.loss, posed.d
     curvature = loss.curvature()
     known = loss.labelled & (curvature > 0)
-    if not known.any():
+    count, bend = yield Sum(np.array([known.sum(), curvature[known].sum()], dtype=float))
+    if not count:
         return 1.0, np.inf
-    zero = np.zeros((problem.graph.n_nodes, problem.d))
-    step = 10 / np.where(known, curvature, curvature[known].mean())
+    zero = np.zeros((len(known), d))
+    step = 10 / np.where(known, curvature, bend / count)
     fits = loss.prox(zero, step)
-    centre = np.broadcast_to(_pooled(problem, fits[known].mean(axis=0)), zero.shape)
+    mean = (yield Sum(fits[known].sum(axis=0))) / count
+    centre = np.broadcast_to((yield from _pooled(posed, mean)), zero.shape)
     away = np.sqrt(((fits - centre)[known] ** 2).sum(axis=1))
-    spread = float(np.median(away)) or float(away.max()) or float(np.abs(centre).max()) or 1.0
     pull = (centre - loss.prox(centre.copy(), 0.1 * step)) / (0.1 * step)[:, None]
-    force = float(np.sqrt((pull[known] ** 2).sum(axis=1)).max())
-    return spread, force if force > 0 else np.inf
+    force = np.sqrt((pull[known] ** 2).sum(axis=1)).max(initial=0.0)
+    spread = yield from median(away, int(count))
+    most = yield Sum(np.array([away.max(initial=0.0), force]), largest=True)
+    spread = spread or float(most[0]) or float(np.abs(centre[:1]).max(initial=0.0)) or 1.0
+    return spread, float(most[1]) if most[1] > 0 else np.inf
 
 
-def _pooled(problem: Problem, start: Array) -> Array:
+def _pooled(posed: Posed, start: Array) -> Program[Array]:
     """One Newton step towards the pooled optimum, where the loss has a Hessian."""
-    loss = problem.loss
-    at = np.broadcast_to(start, (problem.graph.n_nodes, problem.d)).copy()
+    loss, d = posed.loss, posed.d
+    at = np.broadcast_to(start, (loss.n_nodes, d)).copy()
     hess = loss.hess(at) if loss.smooth else None
-    if hess is None:
+    there = yield Sum(np.array([hess is None], dtype=float), largest=True)
+    if there[0] or hess is None:
         return start
-    total = hess.sum(axis=0)
+    grad, bend = loss.grad(at).sum(axis=0), loss.curvature().sum()
+    sums = yield Sum(np.concatenate([hess.sum(axis=0).ravel(), grad, [bend, loss.affine_grad]]))
+    matrix, grad, (bend, affine) = sums[: d * d].reshape(d, d), sums[d * d : -2], sums[-2:]
     # Huber losses are straight far from the data: no step as long as their Hessian allows
-    least = 1e-10 * np.trace(total) if loss.affine_grad else _FLAT * loss.curvature().sum()
-    total += least * np.eye(problem.d)
-    return start - np.linalg.solve(total, loss.grad(at).sum(axis=0))
+    parts = yield from total(1.0)
+    least = 1e-10 * np.trace(matrix) if affine == parts else _FLAT * bend
+    return start - np.linalg.solve(matrix + least * np.eye(d), grad)
+
+
+def median(values: Array, count: int) -> Program[float]:
+    """The median of `count` numbers >= 0 over all parts, exactly, by counting how many are less.
+
+    Floats >= 0 have the order of their bits: every sum of 255 counts settles eight of these.
+
+    Examples
+    --------
+    >>> from nefele.program import run_alone
+    >>> run_alone(median(np.array([3.0, 1.0, 2.0, 8.0]), 4))
+    2.5
+    """
+    bits = np.sort(values + 0.0).view(np.uint64)
+    found = []
+    for rank in {(count - 1) // 2, count // 2}:
+        low = np.uint64(0)
+        for shift in range(56, -1, -8):
+            marks = low + (np.arange(1, 256, dtype=np.uint64) << np.uint64(shift))
+            below = yield Sum(np.searchsorted(bits, marks).astype(float))
+            low += np.uint64(int((below <= rank).sum())) << np.uint64(shift)
+        found.append(float(low.view(np.float64)))
+    return sum(found) / len(found)

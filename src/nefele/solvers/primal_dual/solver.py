@@ -10,18 +10,18 @@ import numpy as np
 from nefele._checks import Array, check_number
 from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
+from nefele.program import run_alone
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.primal_dual.fused import Fused
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
-from nefele.solvers.steps import scaled, typical_sizes
+from nefele.solvers.steps import first_steps, scaled
 
-# First stage, then later ones: step scale in units of (spread of local fits) / (lam mean A).
-_FIRST_GAMMA, _LATER_GAMMA = 0.15, 0.015
+# Step scale after the first stage, in units of (spread of local fits) / (lam mean A).
+_LATER_GAMMA = 0.015
 _GAMMA_LIMITS = (1e-3, 1e1)  # where the search turns round
-_LONGEST = 1e6  # longest step of a prox in units of 1 / curvature: all but the local minimiser
 _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
@@ -94,20 +94,11 @@ class PrimalDual(Solver[PrimalDualState]):
         isolated = graph.degree == 0
         if isolated.any():
             w[isolated] = problem.loss.minimise()[isolated]
-        unit, size, gamma = 1.0, np.ones(graph.n_edges), 1.0
-        if not self.printed:
-            unit, force = typical_sizes(problem)
-            size = np.minimum(problem.scale, force)
-            size = np.where(size > 0, size, 1.0)  # lam = 0: any step will do
-            gamma = self.gamma or _FIRST_GAMMA * unit
+        steps = run_alone(first_steps(problem, self.printed, self.gamma))
         compiled = self.compiled and Fused.fits(problem)
-        iteration = Fused(problem, w, u, size) if compiled else Plain(problem, w, u)
-        curvature = problem.loss.curvature()
-        with np.errstate(divide="ignore"):
-            longest = np.where(curvature > 0, _LONGEST / curvature, np.inf)
-        state = PrimalDualState(w, u, iteration, unit, size, longest, gamma)
-        _set_steps(problem, state)
-        return state
+        iteration = Fused(problem, w, u, steps.size) if compiled else Plain(problem, w, u)
+        iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
+        return PrimalDualState(w, u, iteration, steps.unit, steps.size, steps.longest, steps.gamma)
 
     def step(self, problem: Problem, state: PrimalDualState) -> None:
         state.iteration.step(self.relax)

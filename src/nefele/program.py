@@ -1,0 +1,97 @@
+"""What an algorithm over a network asks of others, so that it never sees a network.
+
+A program is a generator. It owns some nodes, computes, and yields a request; whoever drives it
+sends back the answer. One process, many of them, or sites far apart differ in the driver only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+Program = Generator[Any, Any, T]
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Rows for each neighbour; answered by a `Heard` with theirs.
+
+    Attributes
+    ----------
+    content : str
+        What the rows are, such as "parameters".
+    arrays : dict of neighbour to array
+    """
+
+    content: str
+    arrays: dict[Any, Array] = field(default_factory=dict)
+
+
+class Heard(NamedTuple):
+    """What neighbours have said.
+
+    Attributes
+    ----------
+    rows : dict of neighbour to array
+        The newest of each; of all of them, unless the driver goes on without waiting.
+    fresh : frozenset of neighbours
+        Those that said it in this round.
+    """
+
+    rows: dict[Any, Array]
+    fresh: frozenset[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Numbers of this part; answered by their sums over all parts, or by the largest of each."""
+
+    values: Array
+    largest: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A long computation of this part alone; answered by its result. A driver may use a pool."""
+
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+def total(value: Any) -> Program[float]:
+    """The sum of one number over all parts."""
+    return float((yield Sum(np.array([value], dtype=float)))[0])
+
+
+def largest(value: Any) -> Program[float]:
+    """The largest of one number over all parts."""
+    return float((yield Sum(np.array([value], dtype=float), largest=True))[0])
+
+
+def run_alone(program: Program[T]) -> T:
+    """Run a program that owns all nodes: its sums are the sums, and there is nobody to hear.
+
+    Examples
+    --------
+    >>> run_alone(total(3.0))
+    3.0
+    """
+    answer: Any = None
+    while True:
+        try:
+            request = program.send(answer)
+        except StopIteration as end:
+            return end.value
+        answer = request.values if isinstance(request, Sum) else _by_itself(request)
+
+
+def _by_itself(request: Any) -> Any:
+    if isinstance(request, Work):
+        return request.call(*request.arguments)
+    return Heard({}, frozenset())

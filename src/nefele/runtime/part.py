@@ -1,0 +1,185 @@
+"""A part of a network: some nodes with their data, and the edges at them.
+
+A whole problem is one part, a company owns its twelve shops, a hospital one node. The flow of an
+edge between two parts is kept at both ends and updated from the same numbers by the same formula,
+so that the two copies stay equal bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.graph import Graph
+from nefele.losses.base import BoundLoss
+from nefele.problem import Problem
+from nefele.program import Exchange, Heard, Program
+
+Index = NDArray[np.int64]
+
+
+class Part:
+    """Own nodes, the neighbours' nodes that they see, and all edges at own nodes.
+
+    Nodes and edges keep the order of the whole graph, so that sums are those of one process.
+
+    Parameters
+    ----------
+    name : hashable
+    problem : Problem
+        The whole; nothing of it is kept but what concerns this part.
+    nodes : int array
+        Positions of the own nodes, ascending.
+    owner : array of shape (n_nodes,)
+        Name of the part of each node.
+
+    Attributes
+    ----------
+    graph : Graph
+        Own nodes and those seen, with the edges at own nodes.
+    own : int array
+        Positions of the own nodes in `graph`.
+    whole : bool
+        Whether all nodes are its own.
+    loss : BoundLoss
+        Of the own nodes.
+    scale : array
+        lam A_e of each edge.
+    counted : bool array
+        Edges that this part enters into sums over edges: those whose head it owns.
+    parts, n_parts : int array, int
+        Component of the whole graph that each node is in, and how many there are.
+    says, hears : dicts of neighbour to int array
+        Own nodes that a neighbouring part sees, and nodes of it that are seen here.
+    w, u : arrays of shapes (n_own, d) and (n_edges, d)
+        Where the algorithm is.
+    w1, u1 : arrays
+        The same before over-relaxation.
+    rounds : int
+        Rounds done.
+    """
+
+    def __init__(self, name: Any, problem: Problem, nodes: Index, owner: NDArray[Any]) -> None:
+        whole = problem.graph
+        mine = np.zeros(whole.n_nodes, dtype=bool)
+        mine[nodes] = True
+        edges = np.flatnonzero(mine[whole.head] | mine[whole.tail])
+        head, tail = whole.head[edges], whole.tail[edges]
+        local = np.union1d(nodes, np.concatenate([head, tail]))
+        self.name, self.nodes, self.edges = name, nodes, edges
+        self.graph = Graph(
+            whole.ids[local],
+            np.searchsorted(local, head),
+            np.searchsorted(local, tail),
+            whole.weight[edges],
+        )
+        self.own = np.searchsorted(local, nodes)
+        self.counted = mine[head]
+        self.whole = len(nodes) == whole.n_nodes
+        self.loss: BoundLoss = problem.loss if self.whole else problem.loss.restrict(nodes)
+        self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d
+        self.scale, self.coupled = problem.scale[edges], problem.coupled
+        self.parts, self.n_parts = problem.parts[local], problem.n_parts
+        self.says, self.hears = _sight(whole, mine, local, self.own, owner)
+        zero = np.zeros((len(nodes), self.d)), np.zeros((len(edges), self.d))
+        self.w, self.u = self.w1, self.u1 = zero
+        self.rounds = 0
+
+    def placed(self, rows: Array) -> Array:
+        """Rows of the own nodes in the order of `graph`, zero elsewhere."""
+        return self.together(rows, {})
+
+    def seen(self, rows: Array, content: str) -> Program[Array]:
+        """Rows of the own nodes, with those of the neighbours' nodes, shape (n_local, ...)."""
+        heard: Heard = yield Exchange(content, {at: rows[i] for at, i in self.says.items()})
+        return self.together(rows, heard.rows)
+
+    def fill(self, rows: Array) -> Program[None]:
+        """Bring the neighbours' rows of an array of shape (n_local, ...) up to date."""
+        rows[:] = yield from self.seen(rows[self.own], "correction")
+
+    def together(self, rows: Array, heard: dict[Any, Array]) -> Array:
+        """Own rows and heard ones in the order of `graph`; zero where nothing was heard."""
+        out = np.zeros((self.graph.n_nodes, *rows.shape[1:]))
+        out[self.own] = rows
+        for neighbour, theirs in heard.items():
+            out[self.hears[neighbour]] = theirs
+        return out
+
+    def outflow(self, u: Array) -> Array:
+        """(D^T u)_i at the own nodes."""
+        return self.graph.div(u)[self.own]
+
+    def inside(self, u: Array) -> Array:
+        """The flow with each edge scaled back into the domain of its conjugate."""
+        if not self.coupled:
+            return np.zeros_like(u)
+        return u / np.maximum(self.penalty.domain_ratio(u, self.scale), 1.0)[:, None]
+
+    def done(self, w: Array, u: Array, w1: Array, u1: Array) -> None:
+        """A round ends here."""
+        self.w, self.u, self.w1, self.u1 = w, u, w1, u1
+        self.rounds += 1
+
+
+def _sight(
+    whole: Graph, mine: NDArray[np.bool_], local: Index, own: Index, owner: NDArray[Any]
+) -> tuple[dict[Any, Index], dict[Any, Index]]:
+    """Who sees which of the own nodes, and whose nodes are seen here, by neighbouring part."""
+    cut = mine[whole.head] != mine[whole.tail]
+    head, tail = whole.head[cut], whole.tail[cut]
+    here, there = np.where(mine[head], head, tail), np.where(mine[head], tail, head)
+    says, hears = {}, {}
+    for neighbour in dict.fromkeys(owner[there].tolist()):
+        theirs = owner[there] == neighbour
+        at = np.searchsorted(local, np.unique(here[theirs]))
+        says[neighbour] = np.searchsorted(own, at)
+        hears[neighbour] = np.searchsorted(local, np.unique(there[theirs]))
+    return says, hears
+
+
+def split(problem: Problem, owner: Iterable[Any] | None = None) -> list[Part]:
+    """The parts of a problem, in the order of their first nodes.
+
+    Parameters
+    ----------
+    problem : Problem
+    owner : one name per node, optional
+        The part that each node belongs to; default: every node is a part with its id as name.
+
+    Examples
+    --------
+    >>> from nefele import LocalData, Problem
+    >>> from nefele.graphs import chain
+    >>> data = LocalData.from_list([([[1.0]], [float(i)]) for i in range(4)])
+    >>> left, right = split(Problem(chain(4), data, lam=1.0), ["l", "l", "r", "r"])
+    >>> left.name, left.nodes.tolist(), left.says["r"].tolist(), left.hears["r"].tolist()
+    ('l', [0, 1], [1], [2])
+    """
+    ids = problem.graph.ids
+    names = ids.tolist() if owner is None else list(owner)
+    if len(names) != len(ids):
+        raise ValueError(f"owner must name the part of {len(ids)} nodes; got {len(names)}.")
+    owners = np.empty(len(names), dtype=object)
+    owners[:] = names
+    members: dict[Any, list[int]] = {}
+    for i, name in enumerate(names):
+        members.setdefault(name, []).append(i)
+    return [
+        Part(name, problem, np.array(nodes, dtype=np.int64), owners)
+        for name, nodes in members.items()
+    ]
+
+
+def join(problem: Problem, parts: list[Part]) -> tuple[Array, Array]:
+    """W and u of the whole from the last rounds of its parts."""
+    w = np.zeros((problem.graph.n_nodes, problem.d))
+    u = np.zeros((problem.graph.n_edges, problem.d))
+    for part in parts:
+        w[part.nodes] = part.w1
+        u[part.edges[part.counted]] = part.u1[part.counted]
+    return w, u

@@ -1,0 +1,118 @@
+"""The papers' algorithms on one part of a network, as programs: see `nefele.program`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.certificate import Certificate, certify
+from nefele.program import Exchange, Heard, Program
+from nefele.runtime.part import Index, Part
+from nefele.solvers import PrimalDual
+from nefele.solvers.fedrelax import Block, prox_steps
+from nefele.solvers.steps import Steps, first_steps
+from nefele.solvers.updates import ahead, dual, primal, relaxed
+
+Error = Callable[[int, Array], Array]
+
+
+def algorithm1(
+    part: Part, solver: PrimalDual, rounds: int, error: Error | None = None
+) -> Program[None]:
+    """NFL, Algorithm 1: one Exchange of 2 w+ - w in each round.
+
+    Parameters
+    ----------
+    part : Part
+    solver : PrimalDual
+        Whose steps and over-relaxation to use; steps that are scaled to the data take some sums
+        over all parts first, and stay what they are.
+    rounds : int
+    error : callable, optional
+        What is added to w+ in step k.
+    """
+    steps = yield from _begin(part, solver)
+    for k in range(1, rounds + 1):
+        w1 = _primal(part, steps, k, error)
+        said = yield from part.seen(ahead(part.w, w1), "parameters")
+        u1 = _dual(part, steps, part.graph.diff(said))
+        part.done(relaxed(part.w, w1, solver.relax), relaxed(part.u, u1, solver.relax), w1, u1)
+
+
+def algorithm1_latest(
+    part: Part, solver: PrimalDual, rounds: int, error: Error | None = None
+) -> Program[None]:
+    """The same for a driver that never waits: there the two copies of a flow would part ways.
+
+    The part that owns the head of an edge owns its flow: it hears 2 w+ - w of the tail, moves the
+    flow in the rounds in which it does, and tells it to the tail.
+    """
+    steps = yield from _begin(part, solver)
+    mine, theirs = _edges_between(part)
+    for k in range(1, rounds + 1):
+        w1 = _primal(part, steps, k, error)
+        own = part.together(ahead(part.w, w1), {})
+        tails = {q: own[part.graph.tail[e]] for q, e in theirs.items()}
+        heard: Heard = yield Exchange("parameters", tails)
+        diff = part.graph.diff(own)
+        moves = part.counted.copy()
+        for neighbour, e in mine.items():
+            moves[e] = neighbour in heard.fresh
+            if neighbour in heard.fresh:
+                diff[e] = own[part.graph.head[e]] - heard.rows[neighbour]
+        u1 = np.where(moves[:, None], _dual(part, steps, diff), part.u1)
+        u = np.where(moves[:, None], relaxed(part.u, u1, solver.relax), part.u)
+        heard = yield Exchange("dual", {q: u[e] for q, e in mine.items()})
+        for neighbour, e in theirs.items():
+            u[e] = heard.rows.get(neighbour, u[e])
+        part.done(relaxed(part.w, w1, solver.relax), u, w1, u1)
+
+
+def fedrelax(part: Part, rounds: int) -> Program[None]:
+    """FedRelax on parameters (AGN, Algorithm 1): hear, refit, tell; unheard of, all are zero."""
+    step, part.w = prox_steps(part, part.w)
+    block = Block(part, part.own, part.loss.prox)
+    said: dict[Any, Array] = {}
+    for _ in range(rounds):
+        heard: Heard = yield Exchange("parameters", said)
+        w = block.update(part, part.together(part.w, heard.rows), step)
+        part.done(w, part.u, w, part.u1)
+        said = {neighbour: w[i] for neighbour, i in part.says.items()}
+    yield Exchange("parameters", said)
+
+
+def certificate(part: Part) -> Program[Certificate]:
+    """The certificate of where all parts are: as `Problem.certificate`, from sums and exchanges."""
+    return certify(part, part.w1, part.u1)
+
+
+def _begin(part: Part, solver: PrimalDual) -> Program[Steps]:
+    isolated = part.graph.degree[part.own] == 0
+    if isolated.any():
+        part.w = np.where(isolated[:, None], part.loss.minimise(), part.w)
+    part.w1 = part.w
+    return (yield from first_steps(part, solver.printed, solver.gamma))
+
+
+def _primal(part: Part, steps: Steps, k: int, error: Error | None) -> Array:
+    w1 = primal(part.loss, part.w, part.outflow(part.u), steps.tau)
+    return w1 if error is None else w1 + error(k, w1)
+
+
+def _dual(part: Part, steps: Steps, diff: Array) -> Array:
+    return dual(part.penalty, part.u, diff, part.scale, steps.sigma)
+
+
+def _edges_between(part: Part) -> tuple[dict[Any, Index], dict[Any, Index]]:
+    """Edges to each neighbouring part whose flow is owned here, and those that it owns."""
+    graph = part.graph
+    mine, theirs = {}, {}
+    for neighbour, nodes in part.hears.items():
+        owned = np.flatnonzero(part.counted & np.isin(graph.tail, nodes))
+        other = np.flatnonzero(np.isin(graph.head, nodes))
+        mine.update({neighbour: owned} if owned.size else {})
+        theirs.update({neighbour: other} if other.size else {})
+    return mine, theirs

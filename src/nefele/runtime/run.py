@@ -1,0 +1,100 @@
+"""Where message passing has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele.problem import Problem
+from nefele.result import relative_gap
+from nefele.runtime.messages import Ledger
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Where message passing ended, what it sent, what was missing, and what is proven.
+
+    Attributes
+    ----------
+    problem : Problem
+    w : array of shape (n_nodes, d)
+        Parameters of the nodes.
+    u : array of shape (n_edges, d)
+        Flows of the edges; for FedRelax those that w fixes.
+    ledger : Ledger
+        Messages by content and edge; lost, late and inactive counts.
+    rounds : int
+    steps : int array of shape (n_nodes,)
+        Updates that each node has made; without faults one per round.
+    kappa : float
+        Contraction factor max_i 1/(1 + sigma_i/(lam d_i)) of FedRelax; 1 where nothing is proven,
+        NaN for the `Quadratic` penalty and for other methods.
+    staleness : int
+        B: no update used news older than B rounds, and no node rested longer than B rounds, as
+        the run really went; 0 for a network that waits.
+    factor : float
+        kappa^floor(t/(2B+1)): the largest error over the nodes is at most this times the first.
+    error_bound : float
+        The same in absolute terms: factor * max_i ||T(w0)_i - w0_i|| / (1 - kappa), T one update
+        of all nodes without faults; it bounds max_i ||w_i - w*_i||. Both are inf when an update
+        of a node was not finite, of which nothing is proven.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> from nefele.runtime import Faults, pass_messages, relax_messages
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> run = pass_messages(problem, 200, faults=Faults(link_loss=0.3))
+    >>> run.gap < 1e-6, int(run.steps.max()) < 200, run.missing["late"]
+    (True, True, 0)
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, penalty="squared_l2", lam=1.0)
+    >>> run = relax_messages(problem, 50, faults=Faults(delay=2))
+    >>> run.staleness, run.error_bound < 1e-3, run.gap < 1e-6
+    (2, True, True)
+    """
+
+    problem: Problem = field(repr=False)
+    w: Array = field(repr=False)
+    u: Array = field(repr=False)
+    ledger: Ledger = field(repr=False)
+    rounds: int
+    steps: NDArray[np.int64] = field(repr=False)
+    kappa: float = np.nan
+    staleness: int = 0
+    factor: float = np.inf
+    error_bound: float = np.inf
+
+    @property
+    def n_messages(self) -> int:
+        """Messages sent."""
+        return self.ledger.messages
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes sent."""
+        return self.ledger.bytes
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Lost and late messages, and rounds that nodes sat out."""
+        return self.ledger.missing
+
+    @property
+    def speed(self) -> str:
+        """What kappa says: "linear", "slow" when it is 1, or "unknown" where there is none."""
+        if np.isnan(self.kappa):
+            return "unknown"
+        return "slow" if self.kappa >= 1 else "linear"
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified relative gap of w, proven with the flow u; inf when these are not finite."""
+        if not (np.isfinite(self.w).all() and np.isfinite(self.u).all()):
+            return np.inf
+        found = self.problem.certificate(self.w, self.u)
+        return relative_gap(self.problem, found.objective, found.gap_abs)
