@@ -7,7 +7,6 @@ from nefele import Graph, LocalData, Problem
 from nefele.runtime import Faults, Ledger, Message, pass_messages, relax_messages
 from nefele.runtime.faults import Post
 
-
 EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
 
 
