@@ -1,6 +1,5 @@
 """The layers of the package: a module imports only from the layers below its own."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,104 +7,179 @@ from pathlib import Path
 import pytest
 
 import nefele
+from tests.layers import Rules, Tree, part_of_file, part_of_module
 
 ROOT = Path(nefele.__file__).parent
-LAYERS = (
-    ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words"),
-    ("_draw", "_systems", "graph", "graphs", "data"),
-    ("losses", "penalties"),
-    ("certificate", "problem", "result"),
-    ("paths", "solvers"),
-    ("datasets", "estimators", "privacy", "robust", "runtime", "theory"),
-    ("agnostic", "baselines", "graph_learning"),
-    ("flavours", "report", "runs"),
-    ("experiments", "cli"),
+RULES = Rules(
+    layers=(
+        ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words"),
+        ("_draw", "_systems", "data", "graph", "graphs"),
+        ("losses", "penalties"),
+        ("certificate", "problem", "result"),
+        ("paths", "solvers"),
+        ("baselines", "datasets", "graph_learning", "privacy", "robust", "runtime", "theory"),
+        ("agnostic", "estimators", "flavours", "selection"),
+        ("cli", "experiments", "report", "runs"),
+    ),
+    # Within a layer: what belongs together may be seen from one side, never from both.
+    neighbours={
+        "_ids": {"_words"},
+        "_kernels": {"_checks"},
+        "_records": {"_files"},
+        "_draw": {"graph"},
+        "_systems": {"graph"},
+        "graphs": {"graph"},
+        "problem": {"certificate"},
+        "result": {"problem"},
+        "paths": {"solvers"},
+        "baselines": {"runtime"},
+        "runtime": {"privacy", "robust"},
+        "agnostic": {"estimators", "selection"},
+        "estimators": {"selection"},
+        "flavours": {"agnostic"},
+        "runs": {"report"},
+        "cli": {"experiments", "runs"},
+    },
+    # Solvers see losses and penalties through Problem only.
+    hidden={"solvers": {"losses", "penalties"}},
+    # These pick special formulas by type.
+    excepted=frozenset(
+        {
+            "solvers/interior_point/cones.py",
+            "solvers/fedrelax.py",
+            "solvers/primal_dual/fused.py",
+            "solvers/quadratic.py",
+            "solvers/primal_dual/quotient.py",
+        }
+    ),
 )
-LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
-# Within a layer: what belongs together may see each other, losses and penalties may not.
-NEIGHBOURS = {
-    "_draw": {"graph"},
-    "_systems": {"graph"},
-    "_ids": {"_words"},
-    "_kernels": {"_checks"},
-    "_records": {"_files"},
-    "graph": {"_checks"},
-    "graphs": {"graph", "data"},
-    "certificate": {"problem", "result"},
-    "paths": {"solvers"},
-    "problem": {"certificate", "result"},
-    "result": {"certificate", "problem"},
-    "runtime": {"privacy", "robust"},
-    "runs": {"report"},
-    "cli": {"experiments"},
+# Not mended yet, per part: take an entry out with the last import that needs it, add none.
+KNOWN = {
+    "agnostic": {
+        "cycle: nefele.agnostic._discrepancy -> nefele.agnostic._torch_estimator",
+        "cycle: nefele.agnostic._torch_estimator -> nefele.agnostic._discrepancy",
+        "private: nefele.estimators._design",
+        "private: nefele.estimators._nodes",
+        "private: nefele.estimators._rows_base",
+    },
+    "graph_learning": {
+        "layer: graph_learning imports estimators",
+        "private: nefele.estimators._cv_base",
+        "private: nefele.estimators._design",
+        "private: nefele.estimators._folds",
+        "private: nefele.estimators._solving",
+    },
+    "runs": {
+        "private: nefele.estimators._coords",
+        "private: nefele.estimators._cv_base",
+        "private: nefele.estimators._design",
+        "private: nefele.estimators._folds",
+        "private: nefele.estimators.splitters._dense_ranks",
+        "private: nefele.estimators.splitters._ranks",
+        "private: nefele.estimators.splitters._times",
+        "private: nefele.graph_learning._compare",
+        "private: nefele.graphs.convert._columns_message",
+    },
 }
-# Solvers see losses and penalties through Problem only; these pick special formulas by type.
-SPECIAL = {
-    "solvers/interior_point/cones.py",
-    "solvers/fedrelax.py",
-    "solvers/primal_dual/fused.py",
-    "solvers/quadratic.py",
-    "solvers/primal_dual/quotient.py",
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return Tree(ROOT)
+
+
+def known(violation):
+    """The entries of KNOWN that a violation needs."""
+    part, said = part_of_file(violation.file), f"{violation.rule}: {violation.what} "
+    return {(part, entry) for entry in KNOWN.get(part, ()) if said.startswith(f"{entry} ")}
+
+
+def test_every_import_keeps_to_the_layers(tree):
+    found = tree.violations(RULES)
+    new = [str(violation) for violation in found if not known(violation)]
+    assert not new, "\n".join([f"{len(new)} imports break the rules:", *new])
+
+
+def test_what_is_known_is_still_there(tree):
+    needed = set().union(*map(known, tree.violations(RULES)))
+    listed = {(part, entry) for part, entries in KNOWN.items() for entry in entries}
+    assert listed <= needed, f"Mended, take out of KNOWN: {sorted(listed - needed)}"
+
+
+def test_the_special_solvers_still_need_their_exception(tree):
+    needed = {i.file for i in tree.imports if part_of_module(i.target) in RULES.hidden["solvers"]}
+    assert needed >= RULES.excepted
+
+
+def test_neighbours_share_a_layer_and_see_each_other_from_one_side():
+    layer = {name: k for k, names in enumerate(RULES.layers) for name in names}
+    for part, others in RULES.neighbours.items():
+        assert {layer[other] for other in others} == {layer[part]}
+        assert not any(part in RULES.neighbours.get(other, ()) for other in others)
+
+
+def test_the_checker_sees_the_imports_of_this_package(tree):
+    seen = {(i.module, i.target) for i in tree.imports}
+    assert {
+        ("nefele.solvers.base", "nefele.problem"),
+        ("nefele.problem", "nefele.certificate"),
+        ("nefele.cli._demo_fits", "nefele.solvers"),  # `from nefele import solve`
+        ("nefele.cli.fit", "nefele.runs.config"),  # while type-checking
+    } <= seen
+
+
+GOOD = {
+    "__init__.py": "if True:\n    from toy.low import thing\n",
+    "low.py": "thing = _own = 1\n",
+    "room/__init__.py": "from toy.room._inner import part\n",
+    "room/_inner.py": "from toy.low import thing\n",
+    "room/other.py": "from toy.room._inner import _part\n",
+    "room/deep/far.py": "import toy.room._inner\n",
+    "beside.py": "import json\n",
+    "top.py": "from toy import low, thing\nfrom toy.room import part\n",
 }
-
-FILES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py"))
-MODULES = [f for f in FILES if f != "__init__.py"]
-
-
-def own_module(file):
-    """Top-level module or package that a file belongs to."""
-    return file.split("/")[0].removesuffix(".py")
+TOY = Rules(
+    layers=(("low",), ("beside", "room"), ("top",)),
+    neighbours={},
+    hidden={"top": {"beside"}},
+    excepted=frozenset(),
+)
 
 
-def imported_modules(file):
-    """Top-level nefele modules that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: imports are absolute"
-            names = [node.module]
-            if node.module == "nefele":
-                names = [f"nefele.{alias.name}" for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("nefele.")}
-    # The package itself re-exports names such as `solve` of lower layers.
-    homes = {name: thing.__module__.split(".")[1] for name, thing in exported().items()}
-    return {homes.get(name, name) for name in found} - {own_module(file)}
+def violations_of(folder, changes):
+    for file, text in (GOOD | changes).items():
+        path = folder / "toy" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return [str(violation) for violation in Tree(folder / "toy").violations(TOY)]
 
 
-def exported():
-    names = {name: getattr(nefele, name) for name in nefele.__all__}
-    return {name: thing for name, thing in names.items() if hasattr(thing, "__module__")}
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("low.py", "\nimport toy.top\n", "low.py:2: layer: low imports top"),
+        ("low.py", "import toy\n", "low.py:1: layer: low imports __init__"),
+        ("low.py", "def f():\n  from toy import beside\n", "low.py:2: layer: low imports beside"),
+        ("beside.py", "if TYPE_CHECKING:\n  import toy.room\n", "beside.py:2: layer: beside "),
+        ("top.py", "from toy import beside\n", "top.py:1: layer: top imports beside"),
+        ("new.py", "", "new.py:1: layer: new has no layer"),
+        ("top.py", "from toy.room import _inner\n", "top.py:1: private: toy.room._inner is "),
+        ("top.py", "from toy.room._inner import x\n", "top.py:1: private: toy.room._inner is "),
+        ("top.py", "from toy.room.other import _x\n", "top.py:1: private: toy.room.other._x is "),
+        ("room/_inner.py", "from toy.room import part\n", "room/_inner.py:1: cycle: toy.room._in"),
+        ("room/_inner.py", "if TYPE_CHECKING:\n  import toy.room.other", "room/other.py:1: cycle"),
+        ("room/other.py", "from . import _inner\n", "room/other.py:1: relative: imports are abso"),
+    ],
+)
+def test_the_checker_sees_every_kind_of_violation(tmp_path, file, text, expected):
+    assert violations_of(tmp_path / "good", {}) == []
+    found = violations_of(tmp_path / "bad", {file: text})
+    assert any(line.startswith(expected) for line in found), found
 
 
-def allowed(file):
-    module = own_module(file)
-    lower = {name for name, layer in LAYER.items() if layer < LAYER[module]}
-    if module == "solvers" and file not in SPECIAL:
-        lower -= {"losses", "penalties"}
-    return lower | NEIGHBOURS.get(module, set())
-
-
-@pytest.mark.parametrize("file", MODULES)
-def test_a_module_imports_only_from_lower_layers(file):
-    if file == "__main__.py":
-        assert imported_modules(file) <= {"cli"}
-        return
-    assert own_module(file) in LAYER, f"Give {own_module(file)} a layer in this test."
-    assert imported_modules(file) <= allowed(file)
-
-
-def test_the_special_solvers_still_need_their_exception():
-    for file in SPECIAL:
-        assert imported_modules(file) & {"losses", "penalties"}
-
-
-def test_the_test_sees_imports():
-    assert imported_modules("problem.py") >= {"_checks", "certificate", "data", "graph", "losses"}
-    assert "problem" in imported_modules("solvers/base.py")
+def test_the_checker_lists_all_violations_at_once(tmp_path):
+    bad = {"low.py": "import toy.top\n", "top.py": "import toy.room._inner\n", "new.py": ""}
+    assert len(violations_of(tmp_path, bad)) >= 4
 
 
 HEAVY = ("matplotlib", "networkx", "numba", "pandas", "polars", "rich", "sklearn", "torch", "typer")
@@ -121,6 +195,6 @@ def test_import_stays_light():
     assert loaded_after("import nefele") == set()
 
 
-def test_numba_is_imported_only_in_the_kernels():
-    users = {file for file in FILES if "import numba" in (ROOT / file).read_text(encoding="utf-8")}
+def test_numba_is_imported_only_in_the_kernels(tree):
+    users = {f for f, p in tree.files.items() if "import numba" in p.read_text(encoding="utf-8")}
     assert users and all(file.startswith("_kernels/") for file in users)
