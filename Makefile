@@ -26,8 +26,10 @@ test-slow: $(STAMP)
 LOWEST := .venv-lowest-$(notdir $(PYTHON))
 SMOKE := tests/smoke tests/contracts/test_solvers.py tests/graph_learning/test_contract.py \
   tests/robustness/test_resuming.py tests/e2e/test_commands.py tests/e2e/test_run_folders.py \
-  $(patsubst %,tests/unit/test_%.py,checkpoint faults forest fused named_solvers old_versions \
-  path quotient refused_messages report result runs runtime_mock solve states threads)
+  tests/datasets tests/paths tests/runs/test_runs.py tests/report/test_report.py tests/systems \
+  $(patsubst %,tests/runtime/test_%.py,faults refused_messages runtime_mock) \
+  $(patsubst %,tests/solvers/test_%.py,checkpoint compiled_iteration named_solvers quotient solve) \
+  $(patsubst %,tests/unit/test_%.py,old_versions result threads)
 
 # Old packages may warn of what newer ones beside them have deprecated.
 test-lowest: $(LOWEST)/.installed

@@ -19,18 +19,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from nefele import Graph
 from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
 from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
 from tests.agnostic.data import GRAPH, SHARED, classifier, fedrelax, rows
-
-
-def small(n_features, n_outputs=1):
-    return nn.Sequential(nn.Linear(n_features, 8), nn.Tanh(), nn.Linear(8, n_outputs))
-
-
-def line(n_features, n_outputs=1):
-    return nn.Linear(n_features, n_outputs)
+from tests.agnostic.nets import EXACT, N_NODES, line, small, two_clusters
 
 
 def flat_line(n_features):
@@ -44,8 +36,6 @@ def wave(seed=0, n=60):
 
 
 # -- scikit-learn's own checks ----------------------------------------------------------------
-
-EXACT = {"dtype": "float64", "random_state": 0}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -227,27 +217,6 @@ def test_everything_else_works_without_torch():
 
 
 # -- inside FedRelax --------------------------------------------------------------------------
-
-N_NODES = 8
-
-
-def two_clusters(seed, classes):
-    """Two cliques with unlike targets, a weak edge between them; few rows, and many to test."""
-    rng = np.random.default_rng(seed)
-    cluster = np.repeat([0, 1], N_NODES // 2)
-    links = np.triu(cluster[:, None] == cluster, 1)
-    links[3, 4] = True
-    head, tail = np.nonzero(links)
-    graph = Graph(np.arange(N_NODES), head, tail, np.where(cluster[head] == cluster[tail], 1, 0.1))
-
-    def draw(count):
-        node = np.repeat(np.arange(N_NODES), count)
-        X = rng.uniform(-2, 2, (len(node), 2))
-        one, two = 2 * X[:, 0] + np.abs(X[:, 1]), -2 * X[:, 0] + X[:, 1]
-        y = np.where(cluster[node] == 0, one, two) + 0.5 * rng.standard_normal(len(node))
-        return X, (y > 0).astype(int) if classes else y, node
-
-    return graph, draw(10), draw(100)
 
 
 TORCH = {"lr": 0.02, "epochs": 60, "warm_start": True}

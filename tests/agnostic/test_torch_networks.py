@@ -15,7 +15,7 @@ from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.losses import Multinomial
 from nefele.penalties import as_penalty
 from tests.agnostic.data import GRAPH, TOWNS, rows
-from tests.agnostic.test_torch import EXACT, line, small, two_clusters
+from tests.agnostic.nets import EXACT, line, small, two_clusters
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

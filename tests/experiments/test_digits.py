@@ -1,6 +1,5 @@
 """The digits of Table II: where they come from, and what they show without MNIST."""
 
-import gzip
 import socket
 
 import numpy as np
@@ -9,15 +8,7 @@ import pytest
 from nefele.experiments import Inputs, load
 from nefele.experiments.digits import IMAGES, LABELS, deal, find_mnist, load_digits
 from tests.experiments.commands import call, found, rows_by
-
-
-def write_idx(folder, name, values, packed):
-    head = bytes([0, 0, 8, values.ndim]) + b"".join(n.to_bytes(4, "big") for n in values.shape)
-    raw = head + values.astype(np.uint8).tobytes()
-    if packed:
-        (folder / f"{name}.gz").write_bytes(gzip.compress(raw))
-    else:
-        (folder / name).write_bytes(raw)
+from tests.experiments.idx import write_idx
 
 
 @pytest.mark.parametrize("packed", [True, False])

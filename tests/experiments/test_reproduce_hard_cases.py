@@ -15,7 +15,7 @@ from nefele.experiments.store import inputs_key
 from nefele.experiments.tables import as_csv, as_table
 from nefele.experiments.weather import find_weather, load_weather
 from tests.experiments.commands import call, start
-from tests.experiments.test_digits import write_idx
+from tests.experiments.idx import write_idx
 from tests.waiting import LONG
 
 HEAD = "min_temp,max_temp,station\n"

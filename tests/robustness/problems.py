@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nefele import Graph, LocalData
+from nefele import Graph, LocalData, Problem
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 
 LOSSES = [Squared(), HuberLoss(), Absolute(), Logistic(), Hinge(), Poisson(), Multinomial(3)]
@@ -42,3 +42,11 @@ def table(loss=None, n=4, m=20, d=2, seed=0):
 
 def data(loss=None, **options):
     return LocalData.from_list(table(loss, **options))
+
+
+def large():
+    """Large enough for the compiled iteration."""
+    rng = np.random.default_rng(0)
+    edges = [(i, i + 1) for i in range(699)]
+    rows = [(rng.standard_normal((5, 3)), rng.standard_normal(5)) for _ in range(700)]
+    return Problem(Graph.from_edges(edges), LocalData.from_list(rows), lam=0.3)

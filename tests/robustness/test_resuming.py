@@ -17,6 +17,7 @@ from nefele.penalties import Huber
 from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual
 from nefele.solvers.loop import checkpoint
 from tests.problems import chain_problem
+from tests.robustness.problems import large
 
 SLOW = PrimalDual(polish=False)
 
@@ -24,14 +25,6 @@ SLOW = PrimalDual(polish=False)
 def problem():
     """Several certified points to 1e-9."""
     return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
-
-
-def large():
-    """Large enough for the compiled iteration."""
-    rng = np.random.default_rng(0)
-    edges = [(i, i + 1) for i in range(699)]
-    rows = [(rng.standard_normal((5, 3)), rng.standard_normal(5)) for _ in range(700)]
-    return Problem(Graph.from_edges(edges), LocalData.from_list(rows), lam=0.3)
 
 
 def stop_after(iteration):
@@ -221,7 +214,7 @@ KILLED = """
     import sys
     from nefele import solve
     from nefele.solvers import PrimalDual
-    from tests.robustness.test_resuming import large
+    from tests.robustness.problems import large
     def report(record):
         print(record.iteration, flush=True)
     solve(large(), PrimalDual(polish=False, gamma=1e-4), tol=1e-14, max_iter=10**9,

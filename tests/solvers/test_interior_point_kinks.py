@@ -16,8 +16,8 @@ from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual.quotient import same_clusters
 from tests.problems import chain_problem, kind_of, random_data, random_graph, random_problem
 from tests.reference.oracle import oracle
-from tests.unit.test_forest import product
-from tests.unit.test_newton import name, quiet, wooded
+from tests.solvers.problems import name, quiet, wooded
+from tests.systems.forests import product
 
 KINKED = [Absolute(), Absolute(l2=0.1), Hinge(), Hinge(l2=0.05)]
 EDGES = [L2Norm(), L1Norm(), LinfNorm(), Huber(0.3), SquaredL2(), Quadratic(np.diag([1.0, 0.3]))]

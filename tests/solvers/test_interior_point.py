@@ -12,9 +12,10 @@ from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squa
 from nefele.penalties import Huber, L1Norm, L2Norm, Lp, Quadratic
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
 from nefele.solvers.interior_point.cones import Cones, _central
-from tests.problems import chain_problem, kind_of, random_data
+from tests.problems import chain_problem, random_data
 from tests.reference.oracle import oracle
-from tests.unit.test_forest import dense, product, psd, random_forest
+from tests.solvers.problems import name, quiet, wooded
+from tests.systems.forests import dense, product, psd
 
 PENALTIES = [L2Norm(), L1Norm(), Huber(0.3)]
 LOSSES = [
@@ -25,28 +26,6 @@ LOSSES = [
     HuberLoss(0.5),
     Multinomial(n_classes=3, l2=0.01),
 ]
-
-
-def name(thing):
-    return type(thing).__name__ if not isinstance(thing, str) else thing
-
-
-def wooded(loss="squared", penalty="l2", n=12, lam=0.2, seed=0, *, d=2, wide=False, shape="tree"):
-    """Nodes without data, with one row, and with many, on a random tree."""
-    rng = np.random.default_rng(seed)
-    graph = random_forest(rng, n, shape)
-    weight = 10 ** rng.uniform(-3, 3, graph.n_edges) if wide else np.ones(graph.n_edges)
-    graph = Graph(graph.ids, graph.head, graph.tail, weight)
-    counts = rng.choice([0, 1, 6, 8], n)
-    counts[0] = 8
-    data = random_data(rng, counts, d, kind_of(loss))
-    return Problem(graph, data, loss=loss, penalty=penalty, lam=lam)
-
-
-def quiet(problem, solver=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return solve(problem, solver or Newton(), **options)
 
 
 def started(problem, total=1.0, seed=1):
