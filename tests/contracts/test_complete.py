@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from nefele import losses, penalties, solvers
+from nefele.solvers import choose
 from tests.contracts.cases import LOSSES, PENALTIES, SOLVERS
 
 COVERED = {
@@ -37,5 +38,5 @@ def test_every_name_has_a_case(package):
 
 
 def test_every_solver_name_has_a_case():
-    built = {repr(make()) for make in solvers._BY_NAME.values()}
+    built = {repr(make()) for make in choose._BY_NAME.values()}
     assert built <= {repr(solver) for solver in SOLVERS.values()}
