@@ -154,15 +154,26 @@ class Graph:
     @cached_property
     def weighted_degree(self) -> Array:
         """Sum of the edge weights at each node, shape (n_nodes,)."""
-        return self._frozen(
-            np.bincount(self.head, self.weight, self.n_nodes)
-            + np.bincount(self.tail, self.weight, self.n_nodes)
-        )
+        return self._frozen(self.at_ends(self.weight))
 
     @cached_property
     def components(self) -> Index:
         """Label of the connected component of each node, shape (n_nodes,), from 0."""
         return self._frozen(connected_components(self.adjacency, directed=False)[1].astype(int))
+
+    def joined(self, on: NDArray[np.bool_]) -> Index:
+        """Label of the group of each node when only the edges `on` join them, from 0."""
+        shape = (self.n_nodes, self.n_nodes)
+        links = sparse.coo_array((np.ones(on.sum()), (self.head[on], self.tail[on])), shape=shape)
+        return connected_components(links, directed=False)[1].astype(np.int64)
+
+    def at_ends(self, values: Array) -> Array:
+        """Sum of the values of the edges at each node; shape (n_nodes,) or (n_nodes, k)."""
+        if values.ndim == 2:
+            return np.stack([self.at_ends(column) for column in values.T], axis=1)
+        n = self.n_nodes
+        both = np.bincount(self.head, values, n) + np.bincount(self.tail, values, n)
+        return np.asarray(both, dtype=float)
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:

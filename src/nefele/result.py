@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array, check_number
 from nefele.graph import Graph
@@ -186,11 +184,7 @@ def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]
     spread = float(np.ptp(w, axis=0).max(initial=0.0))
     rounding = _ROUNDING * float(np.abs(w).max(initial=0.0))
     equal = np.abs(graph.diff(w)).max(axis=1, initial=0.0) <= max(tol * spread, rounding)
-    shape = (graph.n_nodes, graph.n_nodes)
-    links = sparse.coo_array(
-        (np.ones(equal.sum()), (graph.head[equal], graph.tail[equal])), shape=shape
-    )
-    return connected_components(links, directed=False)[1].astype(np.int64)
+    return graph.joined(equal)
 
 
 def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:

@@ -8,7 +8,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
-from nefele._systems.laplacian import conjugate_gradients, ends, laplacian
+from nefele._systems.laplacian import conjugate_gradients, laplacian
 from nefele.graph import Graph
 
 Index = NDArray[np.int64]
@@ -46,7 +46,7 @@ def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     place = np.cumsum(keep) - 1
     inner = keep[graph.head] & keep[graph.tail]
     head, tail = place[graph.head[inner]], place[graph.tail[inner]]
-    diagonal = ends(graph, give)[keep]
+    diagonal = graph.at_ends(give)[keep]
     solver = _dense_laplacian if len(head) > _CROWDED * len(diagonal) else _sparse_laplacian
     for j, weights in enumerate(give.T):
         part = slice(None) if give.shape[1] == 1 else j

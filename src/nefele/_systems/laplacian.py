@@ -71,7 +71,7 @@ class BlockLaplacian:
     @cached_property
     def inverse(self) -> Array:
         """Inverse diagonal blocks, a little regularised; without a metric, diagonals."""
-        bend = ends(self.graph, self.give)
+        bend = self.graph.at_ends(self.give)
         if self.metric is None:
             return np.asarray(1 / np.maximum(bend, np.finfo(float).tiny))
         d = self.metric.shape[1]
@@ -121,7 +121,7 @@ class CompiledLaplacian(BlockLaplacian):
             return super().inverse
         from nefele._kernels import laplacian
 
-        return np.asarray(laplacian.block_inverse(self._packed, ends(self.graph, self.give)))
+        return np.asarray(laplacian.block_inverse(self._packed, self.graph.at_ends(self.give)))
 
     def product(self, p: Array, z: Array) -> float:
         from nefele._kernels import laplacian
@@ -186,13 +186,3 @@ def gradients_program(
         square, rz = (yield Sum(np.array(system.advance(rz / bend, x, r, p, z)))).tolist()
         system.turn(rz / before, p, z)
     return x, False
-
-
-def ends(graph: Graph, give: Array) -> Array:
-    """Sum of C_e over the edges at each node, shape (n_nodes, 1 or d)."""
-    columns = [
-        np.bincount(graph.head, column, graph.n_nodes)
-        + np.bincount(graph.tail, column, graph.n_nodes)
-        for column in give.T
-    ]
-    return np.stack(columns, axis=1)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_means
 from nefele._systems.grounded import laplacian_direct, potential
-from nefele._systems.laplacian import COMPILED, BlockLaplacian, ends, gradients_program, laplacian
+from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_program, laplacian
 from nefele.certificate.posed import Posed
-from nefele.graph import Graph
 from nefele.losses.base import DualPoint
 from nefele.penalties import L1Norm, L2Norm, SquaredL2
 from nefele.program import Program, Sum, largest, run_alone, total
@@ -88,7 +88,7 @@ class FlowOnly:
         """
         problem, graph = self.problem, self.problem.graph
         right = dual.flow() + graph.div(u)
-        right -= _component_means(graph, right)
+        right -= group_means(graph.components, right)  # what no flow can carry away
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if not self.direct:
             x, self.direct = potential(graph, give, right, rtol, start)
@@ -100,7 +100,7 @@ class FlowOnly:
 def node_give(problem: Posed, w: Array, u: Array) -> Array:
     """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
     give = problem.penalty.give(u, problem.scale, run_alone(typical(problem, w)), _LEAST)
-    return ends(problem.graph, give)
+    return problem.graph.at_ends(give)
 
 
 def corrected(problem: Posed, u: Array, give: Array, x: Array) -> Array:
@@ -171,13 +171,6 @@ def typical(problem: Posed, w: Array) -> Program[float]:
     square = yield from total(((w - mean) ** 2).sum())
     size = yield from largest(np.abs(w).max(initial=0.0))
     return float(np.sqrt(square / (count * w.shape[1]))) or size or 1.0
-
-
-def _component_means(graph: Graph, values: Array) -> Array:
-    """Mean over each node's component: the part that no flow can carry away."""
-    parts = graph.components
-    count = np.bincount(parts)
-    return np.stack([(np.bincount(parts, v) / count)[parts] for v in values.T], axis=1)
 
 
 def _blockwise(metric: Array, right: Array) -> Array:

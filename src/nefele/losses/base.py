@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele.data import LocalData
 
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
+_NEWTON_STEPS, _HALVINGS = 100, 40  # at most, of a pooled fit and of each of its steps
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
 _COMPILED = 20_000  # numbers from which compiled loops pay off
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
@@ -93,6 +95,40 @@ class BoundLoss(ABC):
             w = self.prox(w, factor / curvature, start=w)
         return w
 
+    def pooled(self, groups: NDArray[np.int64]) -> Array | None:
+        """Minimiser of each group's summed loss, given to each of its nodes, shape (n_nodes, d).
+
+        `groups` labels each node from 0. Damped Newton steps; None where there is no Hessian.
+        """
+        w = np.zeros((self.n_nodes, self.d))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = group_sums(groups, self.value(w))
+            for _ in range(_NEWTON_STEPS):
+                hess = self.hess(w) if self.smooth else None
+                if hess is None:
+                    return None
+                bend, slope = group_sums(groups, hess), group_sums(groups, self.grad(w))
+                move = np.linalg.pinv(bend, rcond=1e-13, hermitian=True) @ -slope[..., None]
+                w, after = self._fallen(groups, w, move[..., 0], value)
+                done, value = value - after <= 1e-15 * np.abs(after), after
+                if done.all():
+                    break
+        return w
+
+    def _fallen(
+        self, groups: NDArray[np.int64], w: Array, move: Array, value: Array
+    ) -> tuple[Array, Array]:
+        """The groups' common parameters moved where their sums fall, and these sums."""
+        step = np.ones(len(move))
+        for _ in range(_HALVINGS):
+            trial = w + (step[:, None] * move)[groups]
+            new = group_sums(groups, self.value(trial))
+            ok = new <= value + 1e-14 * np.abs(value)
+            if ok.all():
+                break
+            step = np.where(ok, step, 0.5 * step)
+        return np.where(ok[groups, None], trial, w), np.where(ok, new, value)
+
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         """The losses of some nodes only, given by position: what a single site holds."""
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
@@ -145,9 +181,7 @@ class BoundLoss(ABC):
             return known
         least = []
         for blocks in (now, then):
-            total = np.zeros((len(known), self.d, self.d))
-            np.add.at(total, groups, blocks)
-            total = basis.T @ np.nan_to_num(total) @ basis
+            total = basis.T @ np.nan_to_num(group_sums(groups, blocks)) @ basis
             least.append(np.linalg.eigvalsh(total)[:, 0])
         return known & ~(least[0] > _FLAT * np.maximum(least[1], 0.0))
 

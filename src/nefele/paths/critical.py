@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_means, group_sums
 from nefele._systems.forest import Forest
 from nefele._systems.grounded import laplacian_direct, potential
 from nefele.graph import Graph
@@ -21,7 +22,6 @@ from nefele.solvers import solve
 
 _NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties start
 _MOST_DOUBLINGS = 60
-_NEWTON_STEPS = 100
 _REWEIGHTINGS = 12
 _DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
 
@@ -67,54 +67,13 @@ def consensus(problem: Problem) -> tuple[Array, Array] | None:
     penalty = problem.penalty
     if not (penalty.is_norm and penalty.whole and problem.loss.smooth and problem.graph.n_edges):
         return None
+    parts = problem.graph.components
+    w = problem.loss.pooled(parts)
+    if w is None or not np.isfinite(w).all():
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
-        w = _pooled(problem)
-        if w is None or not np.isfinite(w).all():
-            return None
         pull = -problem.loss.grad(w)
-        return w, _least_congested(problem, pull - _means(problem.graph, pull))
-
-
-def _means(graph: Graph, values: Array) -> Array:
-    """Mean over each node's component, shape (n_nodes, d)."""
-    return (_sums(graph, values) / np.bincount(graph.components)[:, None])[graph.components]
-
-
-def _sums(graph: Graph, values: Array) -> Array:
-    """Sum over each component, shape (n_components, d)."""
-    parts = graph.components
-    return np.stack([np.bincount(parts, column) for column in values.T], axis=1)
-
-
-def _pooled(problem: Problem) -> Array | None:
-    """Minimiser of each component's summed loss by damped Newton steps, shape (n_nodes, d).
-
-    None when the loss has no Hessian.
-    """
-    graph, loss, d = problem.graph, problem.loss, problem.d
-    parts = graph.components
-    w = np.zeros((graph.n_nodes, d))
-    value = np.bincount(parts, loss.value(w))
-    for _ in range(_NEWTON_STEPS):
-        hess = loss.hess(w)
-        if hess is None:
-            return None
-        slope = _sums(graph, loss.grad(w))
-        bend = _sums(graph, hess.reshape(-1, d * d)).reshape(-1, d, d)
-        move = -(np.linalg.pinv(bend, rcond=1e-13, hermitian=True) @ slope[..., None])[..., 0]
-        step = np.ones(len(move))
-        for _ in range(40):
-            trial = w + (step[:, None] * move)[parts]
-            new = np.bincount(parts, loss.value(trial))
-            ok = new <= value + 1e-14 * np.abs(value)
-            if ok.all():
-                break
-            step = np.where(ok, step, 0.5 * step)
-        w, fallen = np.where(ok[parts, None], trial, w), value - np.where(ok, new, value)
-        value = np.where(ok, new, value)
-        if (fallen <= 1e-15 * np.abs(value)).all():
-            break
-    return w
+        return w, _least_congested(problem, pull - group_means(parts, pull))
 
 
 def _congestion(problem: Problem, u: Array) -> float:
@@ -170,7 +129,7 @@ def spread(problem: Problem, w: Array) -> float:
     seen = problem.penalty.mix(np.where(known[:, None], w, 0.0))
     parts = problem.graph.components
     count = np.maximum(np.bincount(parts, known), 1)[:, None]
-    away = seen - (_sums(problem.graph, seen) / count)[parts]
+    away = seen - (group_sums(parts, seen) / count)[parts]
     return float(np.sqrt((away[known] ** 2).sum(axis=1).mean()))
 
 

@@ -17,7 +17,7 @@ from nefele._checks import Array, check_number
 from nefele.problem import Problem
 from nefele.program import run_alone
 from nefele.solvers.base import Solver, State
-from nefele.solvers.steps import through, typical_sizes
+from nefele.solvers.steps import typical_sizes
 from nefele.solvers.updates import ahead, dual
 
 _MOST_DOUBLINGS = 60
@@ -94,7 +94,7 @@ class PrimalDualGradient(Solver[GradientState]):
             alone=alone,
             gamma=self.gamma or unit,
             size=size,
-            through=through(graph, size),
+            through=graph.at_ends(size),
             steep=np.where(loss.labelled, np.maximum(steep, 0.0), 0.0),
             grad=loss.grad(w),
         )

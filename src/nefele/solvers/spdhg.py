@@ -15,7 +15,7 @@ from nefele._checks import Array, check_count, check_number
 from nefele.problem import Problem
 from nefele.program import run_alone
 from nefele.solvers.base import Solver, State
-from nefele.solvers.steps import through, typical_sizes
+from nefele.solvers.steps import typical_sizes
 from nefele.solvers.updates import dual, primal
 
 _SAFE = 0.99  # the condition on the steps is a strict inequality
@@ -100,7 +100,7 @@ class StochasticPrimalDual(Solver[StochasticState]):
         graph = problem.graph
         unit, force = run_alone(typical_sizes(problem))
         size, gamma = np.minimum(problem.scale, force), self.gamma or unit
-        total = through(graph, size)
+        total = graph.at_ends(size)
         c = size / 2 * (1 / total[graph.head] + 1 / total[graph.tail])
         p, q = batch / graph.n_edges, (batch - 1) / max(graph.n_edges - 1, 1)
         sigma = _SAFE * p / ((1 - q) * c + q) * size / (2 * gamma)

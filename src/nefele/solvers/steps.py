@@ -22,13 +22,6 @@ _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature
 _FLAT = 1e-4  # least curvature of all losses together, relative to its bound
 
 
-def through(graph: Graph, size: Array) -> Array:
-    """Sum of the sizes of the flows at each node, shape (n_nodes,)."""
-    both = np.bincount(graph.head, size, graph.n_nodes)
-    both += np.bincount(graph.tail, size, graph.n_nodes)
-    return np.asarray(both, dtype=float)
-
-
 def scaled(
     graph: Graph, size: Array, gamma: float, longest: Any = np.inf, own: Any = slice(None)
 ) -> tuple[Array, Array]:
@@ -44,7 +37,7 @@ def scaled(
     >>> tau.tolist(), sigma.tolist()
     ([1.0, 0.5, 1.0], [0.5, 0.5])
     """
-    flow = through(graph, size)[own]
+    flow = graph.at_ends(size)[own]
     tau = np.minimum(gamma / np.where(flow > 0, flow, 1.0), longest)
     return tau, size / (2 * gamma)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.graph import Graph
-from nefele.paths.critical import consensus
 from nefele.penalties import L1Norm, L2Norm, LinfNorm, Lp, Penalty, SquaredL2
 from nefele.problem import Problem
 
@@ -87,26 +86,16 @@ def check_partition(problem: Problem, partition: Any) -> tuple[NDArray[Any], Ind
     return names, cluster.astype(np.int64)
 
 
-def cluster_sums(cluster: Index, values: Array) -> Array:
-    """Sum of the values of each cluster's nodes, first axis of length n_clusters."""
-    out = np.zeros((int(cluster.max()) + 1, *values.shape[1:]))
-    np.add.at(out, cluster, values)
-    return out
-
-
 def boundary(graph: Graph, cluster: Index) -> Array:
     """Weight of each node's edges to other clusters, shape (n_nodes,)."""
     across = np.where(cluster[graph.head] != cluster[graph.tail], graph.weight, 0.0)
-    n = graph.n_nodes
-    ends = np.bincount(graph.head, across, n), np.bincount(graph.tail, across, n)
-    return np.asarray(ends[0] + ends[1], dtype=float)
+    return graph.at_ends(across)
 
 
 def pooled_optima(problem: Problem, cluster: Index, what: str) -> Array:
     """Minimiser of each cluster's summed loss, given to each of its nodes, shape (n_nodes, d).
 
-    The cluster-wise optimiser of NFL, Eq. (9). It is the consensus over a graph whose components
-    are the clusters.
+    The cluster-wise optimiser of NFL, Eq. (9).
     """
     lost = problem.loss.unbounded(cluster)
     if lost.any():
@@ -116,15 +105,12 @@ def pooled_optima(problem: Problem, cluster: Index, what: str) -> Array:
             "none (separable labels, or counts that are all zero). Add a ridge term such as "
             "Logistic(l2=0.01)."
         )
-    order = np.argsort(cluster, kind="stable")
-    same = cluster[order[1:]] == cluster[order[:-1]]
-    if not same.any():
+    if int(cluster.max()) + 1 == len(cluster):  # each node by itself
         return problem.loss.minimise()
-    chains = Graph(problem.graph.ids, order[:-1][same], order[1:][same])
-    found = consensus(Problem(chains, problem.data, problem.loss, "l2", lam=1.0))
-    if found is None:
+    found = problem.loss.pooled(cluster)
+    if found is None or not np.isfinite(found).all():
         raise ValueError(
             f"{what} needs losses with a Hessian and finite numbers; got none. Give your loss a "
             "method hess, or rescale the features."
         )
-    return found[0]
+    return found

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
@@ -136,13 +134,8 @@ def certify_clusters(result: Result, tol: float | None = None) -> CertifiedClust
     upper = _upper(problem, result.u, gap) if problem.penalty.is_norm else apart + error
     # the bounds of smooth penalties hold for each edge, not along paths: no groups there
     close = (upper <= tol) & problem.penalty.is_norm
-    shape = (graph.n_nodes, graph.n_nodes)
-    links = sparse.coo_array(
-        (np.ones(close.sum()), (graph.head[close], graph.tail[close])), shape=shape
-    )
-    groups = connected_components(links, directed=False)[1].astype(np.int64)
     proven = result.certificate in _PROOFS
-    return CertifiedClusters(upper, lower, lower > 0, radius, groups, tol, proven)
+    return CertifiedClusters(upper, lower, lower > 0, radius, graph.joined(close), tol, proven)
 
 
 def _gap(result: Result) -> float:

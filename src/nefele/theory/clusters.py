@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
+from nefele._kernels.groups import group_sums
 from nefele.problem import Problem
 from nefele.theory._inputs import (
     Index,
@@ -17,7 +18,6 @@ from nefele.theory._inputs import (
     check_partition,
     check_problem,
     check_smooth,
-    cluster_sums,
     pooled_optima,
 )
 from nefele.theory.cluster_slack import Cluster, best_center
@@ -154,7 +154,7 @@ def well_connected(
     least, own = curvature_bounds(problem, cluster, alpha, beta, "well_connected")
     w = pooled_optima(problem, cluster, "well_connected")
     outside = boundary(problem.graph, cluster)
-    total = cluster_sums(cluster, outside)
+    total = group_sums(cluster, outside)
     demand = _demand(problem, cluster, w, lam, least, own)
     slack, center, worst, holds = [], [], [], []
     for c in range(len(names)):
@@ -233,7 +233,7 @@ def _demand(
 ) -> Array:
     """d_i of NFL, Eq. (35)."""
     outside = boundary(problem.graph, cluster)
-    reach = _ratio(cluster_sums(cluster, outside), alpha)[cluster]
+    reach = _ratio(group_sums(cluster, outside), alpha)[cluster]
     drift = np.zeros_like(beta)
     np.multiply(beta, reach, out=drift, where=beta > 0)
     delta = problem.penalty.dual_norm(problem.loss.grad(w))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele.graph import Graph
 from nefele.penalties import Partial, Penalty
 from nefele.problem import Problem
@@ -184,11 +185,9 @@ def _partly_pooled(problem: Problem, penalty: Partial) -> Array:
     own = np.setdiff1d(np.arange(problem.d), on)
     inverse = np.linalg.pinv(H[:, own[:, None], own], rcond=1e-13, hermitian=True)
     carry = H[:, on[:, None], own] @ inverse
-    parts, k = problem.graph.components, len(on)
-    left = np.zeros((int(parts.max()) + 1, k, k))
-    right = np.zeros((len(left), k, 1))
-    np.add.at(left, parts, H[:, on[:, None], on] - carry @ H[:, own[:, None], on])
-    np.add.at(right, parts, b[:, on, None] - carry @ b[:, own, None])
+    parts = problem.graph.components
+    left = group_sums(parts, H[:, on[:, None], on] - carry @ H[:, own[:, None], on])
+    right = group_sums(parts, b[:, on, None] - carry @ b[:, own, None])
     shared = np.linalg.pinv(left, rcond=1e-13, hermitian=True) @ right
     w = zero
     w[:, on] = shared[parts, :, 0]

@@ -15,8 +15,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele.graph import Graph
-from nefele.theory._inputs import cluster_sums
 from nefele.theory.cone_flow import block_solver
 from nefele.theory.spectrum import coupled_matrix_of
 from nefele.theory.tree_basis import TreeBasis
@@ -32,7 +32,7 @@ def fixed_nodes(graph: Graph, blocks: Array) -> NDArray[np.bool_]:
 
     Q is singular on a component exactly when the sum of its Q_i is: L only knows constants.
     """
-    total = cluster_sums(graph.components, blocks)
+    total = group_sums(graph.components, blocks)
     size = np.sqrt(np.diagonal(total, axis1=1, axis2=2))
     full = (size > 0).all(axis=1)
     safe = np.where(size > 0, size, 1.0)

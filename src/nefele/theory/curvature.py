@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, as_float_array
+from nefele._kernels.groups import group_sums
 from nefele.problem import Problem
-from nefele.theory._inputs import Index, cluster_sums, norm_name
+from nefele.theory._inputs import Index, norm_name
 
 _FLAT = 1e-12  # relative size of an eigenvalue that counts as zero
 
@@ -42,7 +43,7 @@ def curvature_bounds(
             f"{problem.penalty!r} and other losses. Give both alpha (one bound per cluster) and "
             "beta (one bound per node), in the norm of the penalty."
         )
-    total = np.linalg.eigvalsh(cluster_sums(cluster, H))
+    total = np.linalg.eigvalsh(group_sums(cluster, H))
     least = np.where(total[:, 0] > _FLAT * total[:, -1], total[:, 0], 0.0)
     if name == "l2":
         own: Array = np.maximum(np.linalg.eigvalsh(H)[:, -1], 0.0)

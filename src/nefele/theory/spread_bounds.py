@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele.penalties import SquaredL2
 from nefele.problem import Problem
 from nefele.result import Result
@@ -18,7 +19,6 @@ from nefele.theory._inputs import (
     check_partition,
     check_problem,
     check_smooth,
-    cluster_sums,
     pooled_optima,
 )
 from nefele.theory.spectrum import connectivity
@@ -85,7 +85,7 @@ def consensus_bound(problem: Problem | Result) -> SpreadBound:
     check_smooth(core, what)
     parts, loss = core.graph.components, core.loss
     w = loss.minimise() if w is None else w
-    top = cluster_sums(parts, loss.value(pooled_optima(core, parts, what)) - loss.value(w))
+    top = group_sums(parts, loss.value(pooled_optima(core, parts, what)) - loss.value(w))
     return _bound(core, np.arange(len(top)), parts, np.maximum(top, 0.0) + gap)
 
 
@@ -128,8 +128,8 @@ def cluster_bound(result: Result, partition: Any) -> SpreadBound:
     if (problem.loss.value(w) < 0).any():
         raise ValueError(f"{what} needs losses >= 0; got a negative one (Poisson).")
     own = pooled_optima(problem, cluster, what)
-    fit = cluster_sums(cluster, problem.loss.value(own))
-    cut = cluster_sums(cluster, boundary(problem.graph, cluster))
+    fit = group_sums(cluster, problem.loss.value(own))
+    cut = group_sums(cluster, boundary(problem.graph, cluster))
     first = np.unique(cluster, return_index=True)[1]
     size = (own[first] ** 2).sum(axis=1) + _outside(problem, cluster, w)
     return _bound(problem, names, cluster, fit + problem.lam * cut * size + gap)

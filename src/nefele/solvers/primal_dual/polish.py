@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
@@ -83,15 +82,12 @@ def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
 def groups_of(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
     """Unknown of each entry of w, shape (n_nodes, d), and their number."""
     graph = problem.graph
-    shape = (graph.n_nodes, graph.n_nodes)
     groups = np.empty((graph.n_nodes, problem.d), dtype=np.int64)
     total, count, before = 0, 0, None
     for j in range(problem.d):
         if before is None or not np.array_equal(fused[:, j], fused[:, before]):
-            on = fused[:, j]
-            links = sparse.coo_array((np.ones(on.sum()), (graph.head[on], graph.tail[on])), shape)
-            count, labels = connected_components(links, directed=False)
-            before = j
+            labels, before = graph.joined(fused[:, j]), j
+            count = int(labels.max()) + 1
         groups[:, j] = labels + total
         total += count
     return groups, total

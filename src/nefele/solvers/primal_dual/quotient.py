@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array
 from nefele.graph import Graph
@@ -35,7 +34,9 @@ def reduced_solve(problem: Problem, iterate: Moves, w: Array, u: Array) -> Polis
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth
     if not (quadratic and problem.coupled and problem.penalty.is_norm):
         return polish(problem, w, u)
-    labels, k = _groups(problem, u)
+    fused = np.asarray(problem.penalty.fused(u, problem.scale).all(axis=1))
+    labels = problem.graph.joined(fused)
+    k = int(labels.max()) + 1
     if k > problem.graph.n_nodes / 2:  # hardly reduced
         return polish(problem, w, u) if k * problem.d <= _UNREDUCED else None
     small, flow = _quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
@@ -63,7 +64,8 @@ def same_clusters(
     loss, graph = problem.loss, problem.graph
     if not (isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth and problem.coupled):
         return None
-    labels, k = _components(graph, np.asarray((graph.diff(w) == 0).all(axis=1)))
+    labels = graph.joined(np.asarray((graph.diff(w) == 0).all(axis=1)))
+    k = int(labels.max()) + 1
     if k > graph.n_nodes / 2:
         return None
     small, _ = _quotient(problem, loss, labels, k, u)
@@ -76,20 +78,6 @@ def same_clusters(
     place = np.minimum(place, len(pairs) - 1)  # inside a cluster, where it is not used
     share = graph.weight / small.graph.weight[place] * np.sign(tail - head)
     return found[labels], np.where((head == tail)[:, None], u, share[:, None] * flow[place])
-
-
-def _groups(problem: Problem, u: Array) -> tuple[NDArray[np.int64], int]:
-    """Labels of the nodes that are fused as wholes, and their number."""
-    fused = np.asarray(problem.penalty.fused(u, problem.scale).all(axis=1))
-    return _components(problem.graph, fused)
-
-
-def _components(graph: Graph, on: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
-    """Labels of the nodes that the edges `on` join, and their number."""
-    shape = (graph.n_nodes, graph.n_nodes)
-    links = sparse.coo_array((np.ones(on.sum()), (graph.head[on], graph.tail[on])), shape=shape)
-    k, labels = connected_components(links, directed=False)
-    return labels.astype(np.int64), int(k)
 
 
 def _gather(labels: NDArray[np.int64], k: int) -> sparse.csr_array:
