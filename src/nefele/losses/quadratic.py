@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +27,11 @@ class BoundQuadratic(BoundLoss):
         self.n_nodes, self.d = b.shape
         self.labelled = np.einsum("ijj->i", H) > 0
 
-    @cached_property
-    def _eigen(self) -> tuple[Array, Array]:
-        values, vectors = np.linalg.eigh(self.H)
-        return np.where(values > 1e-14 * self.d * values[:, -1:], values, 0.0), vectors
-
     affine_grad = True
+
+    @cached_property
+    def _eigen(self) -> Eigen:
+        return eigen(self.H)
 
     def value(self, w: Array) -> Array:
         return ((0.5 * (self.H @ w[..., None])[..., 0] - self.b) * w).sum(axis=1) + self.c
@@ -53,15 +53,10 @@ class BoundQuadratic(BoundLoss):
 
     def affine_prox(self, step: Array) -> tuple[Array, Array]:
         """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
-        values, vectors = self._eigen
-        A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-        return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
+        return affine_prox(self._eigen, self.b, step)
 
     def minimise(self) -> Array:
-        values, vectors = self._eigen
-        along = (self.b[:, None, :] @ vectors)[:, 0, :]
-        inverse = np.divide(1.0, values, out=np.zeros_like(along), where=values > 0)
-        return (vectors @ (along * inverse)[..., None])[..., 0]
+        return least_norm(self._eigen, self.b)
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])
@@ -70,10 +65,34 @@ class BoundQuadratic(BoundLoss):
         return QuadraticDual(self, w)
 
 
+Eigen = tuple[Array, Array]
+
+
+def eigen(H: Array) -> Eigen:
+    """Eigenvalues and eigenvectors of each H_i, what is left of rounding set to zero."""
+    values, vectors = np.linalg.eigh(H)
+    return np.where(values > 1e-14 * values[:, -1:] * H.shape[1], values, 0.0), vectors
+
+
+def affine_prox(parts: Eigen, b: Array, step: Array) -> tuple[Array, Array]:
+    """A_i and c_i of the prox A_i v + c_i of a quadratic loss."""
+    values, vectors = parts
+    A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    return A, (A @ (step[:, None] * b)[..., None])[..., 0]
+
+
+def least_norm(parts: Eigen, b: Array) -> Array:
+    """Minimisers H_i^+ b_i, shape (n_nodes, d)."""
+    values, vectors = parts
+    along = (b[:, None, :] @ vectors)[:, 0, :]
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return np.asarray((vectors @ (along * inverse)[..., None])[..., 0], dtype=float)
+
+
 class QuadraticDual(DualPoint):
     """s_i = H_i p_i - b_i at a point p: L_i*(s_i) = 1/2 p_i^T H_i p_i - c_i for p in H's range."""
 
-    def __init__(self, loss: BoundQuadratic, w: Array) -> None:
+    def __init__(self, loss: Any, w: Array) -> None:
         self.loss, self.point = loss, w.copy()
 
     def flow(self) -> Array:

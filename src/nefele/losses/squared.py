@@ -11,6 +11,7 @@ from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, block_product, shifted_solve
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
+from nefele.losses.quadratic import Eigen, QuadraticDual, affine_prox, eigen, least_norm
 from nefele.losses.rows import RowDual
 
 _MANY = 20  # parameters from which few rows make a difference
@@ -70,10 +71,8 @@ class BoundSquared(BoundPointwise):
         return self.pull(2 * self.data.y)
 
     @cached_property
-    def _eigen(self) -> tuple[Array, Array]:
-        values, vectors = np.linalg.eigh(self.H)
-        floor = 1e-14 * values[:, -1:] * self.d
-        return np.where(values > floor, values, 0.0), vectors
+    def _eigen(self) -> Eigen:
+        return eigen(self.H)
 
     def gram(self, z: Array) -> Array:
         return self.H - self._ridge
@@ -120,9 +119,7 @@ class BoundSquared(BoundPointwise):
         if self._wide:
             A = self._woodbury(step, np.broadcast_to(np.eye(self.d), self.H.shape))
             return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
-        values, vectors = self._eigen
-        A = (vectors / (1 + step[:, None] * values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-        return A, (A @ (step[:, None] * self.b)[..., None])[..., 0]
+        return affine_prox(self._eigen, self.b, step)
 
     @cached_property
     def _many_nodes(self) -> bool:
@@ -171,38 +168,17 @@ class BoundSquared(BoundPointwise):
                 inverse = np.linalg.pinv(X, rcond=max(X.shape[1:]) * np.finfo(float).eps)
                 w[nodes] = (inverse @ y[..., None])[..., 0]
             return w
-        values, vectors = self._eigen
-        along = (self.b[:, None, :] @ vectors)[:, 0, :]
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-        return (vectors @ (along * inverse)[..., None])[..., 0]
+        return least_norm(self._eigen, self.b)
 
 
-class SquaredDual(DualPoint):
+class SquaredDual(QuadraticDual):
     """s_i = H_i p_i - b_i at a point p that moves; rows are only needed for the conjugate."""
-
-    def __init__(self, loss: BoundSquared, w: Array) -> None:
-        self.loss, self.point = loss, w.copy()
-
-    def flow(self) -> Array:
-        return self.loss.grad(self.point)
 
     def size(self) -> Array:
         """|H_jk| <= sqrt(H_jj H_kk) bounds the terms of H p."""
         root = np.sqrt(np.einsum("ijj->ij", self.loss.H))
         total = (root * np.abs(self.point)).sum(axis=1, keepdims=True)
         return root * total + np.abs(self.loss.b)
-
-    def metric(self) -> Array:
-        return self.loss.H
-
-    def move(self, x: Array, target: Array) -> None:
-        self.point -= x
-
-    def settle(self, x: Array) -> None:
-        self.point = self.point - x
-
-    def domain_ratio(self) -> Array:
-        return np.zeros(self.loss.n_nodes)
 
     def conjugate(self, theta: Array) -> Array:
         """By the row duals a_r = 2 (x_r^T p_i - y_r): f*(theta a) = theta a (theta a / 4 + y)."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, settled
 
 _EVERY = 10  # iterations between two looks at the residuals
 _APART = 3.0  # ratio of the residuals from which rho changes
@@ -72,6 +72,8 @@ class ADMM(Solver[ADMMState]):
     [[0.5], [3.5]]
     """
 
+    kept = ("rho", "k", "changes", "head", "tail")
+
     rho: float | None = None
     balance: bool = True
 
@@ -82,7 +84,7 @@ class ADMM(Solver[ADMMState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> ADMMState:
         graph, curvature = problem.graph, problem.loss.curvature()
         alone = (graph.degree == 0) | (not problem.coupled)
-        w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
+        w = settled(problem, w0, alone)
         u = np.zeros_like(u0) if alone.all() else u0.copy()
         known = curvature > 0
         default = float(curvature[known].mean()) if known.any() else 1.0
@@ -118,19 +120,11 @@ class ADMM(Solver[ADMMState]):
         if self.balance and state.k % _EVERY == 0 and state.changes < _MOST_CHANGES:
             _balance(problem, state, *before)
 
-    def scalars(self, state: ADMMState) -> dict[str, Any]:
-        return {"rho": state.rho, "k": state.k, "changes": state.changes}
-
-    def arrays(self, state: ADMMState) -> dict[str, Array]:
-        return {"head": state.head, "tail": state.tail}
-
     def resume(
         self, problem: Problem, state: ADMMState, scalars: dict[str, Any], arrays: dict[str, Array]
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.rho = check_number(scalars["rho"], "rho", low=0.0, strict=True)
-        state.k, state.changes = int(scalars["k"]), int(scalars["changes"])
-        state.head, state.tail = arrays["head"], arrays["tail"]
+        check_number(scalars["rho"], "rho", low=0.0, strict=True)
 
 
 def _balance(problem: Problem, state: ADMMState, head: Array, tail: Array) -> None:

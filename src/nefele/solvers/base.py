@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nefele._checks import Array
 from nefele.certificate import Certificate
 from nefele.problem import Problem
@@ -35,6 +38,8 @@ class Solver(ABC, Generic[S]):
 
     #: Iterations when the caller gives no max_iter.
     max_iter: int = 50_000
+    #: Fields of the state, numbers or arrays, that a resumed solve needs beside w and u.
+    kept: tuple[str, ...] = ()
 
     def check(self, problem: Problem) -> None:
         """Raise when the solver does not fit the problem."""
@@ -67,11 +72,13 @@ class Solver(ABC, Generic[S]):
 
     def scalars(self, state: S) -> dict[str, Any]:
         """What a resumed solve needs beside arrays; anything that JSON can hold."""
-        return {}
+        fields = {name: getattr(state, name) for name in self.kept}
+        return {name: x for name, x in fields.items() if not isinstance(x, np.ndarray)}
 
     def arrays(self, state: S) -> dict[str, Array]:
         """Arrays of floats that a resumed solve needs beside those of `current`, by name."""
-        return {}
+        fields = {name: getattr(state, name) for name in self.kept}
+        return {name: x for name, x in fields.items() if isinstance(x, np.ndarray)}
 
     def resume(
         self,
@@ -82,9 +89,13 @@ class Solver(ABC, Generic[S]):
     ) -> None:
         """Go on where `scalars` and `arrays` were taken; the state was made from w and u.
 
-        `arrays` also has "w" and "u", the arrays of `current`. Here: these are all there is.
+        `arrays` also has "w" and "u", the arrays of `current`.
         """
         state.w, state.u = arrays["w"], arrays["u"]
+        for name in self.kept:
+            now = getattr(state, name)
+            is_array = isinstance(now, np.ndarray)
+            setattr(state, name, arrays[name] if is_array else type(now)(scalars[name]))
 
     def promising(self, problem: Problem, state: S, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones."""
@@ -93,3 +104,10 @@ class Solver(ABC, Generic[S]):
     def adapt(self, problem: Problem, state: S, gap: float) -> None:
         """Called after each certified point."""
         return None
+
+
+def settled(problem: Problem, w0: Array, alone: NDArray[np.bool_]) -> Array:
+    """A copy of w0 in which nodes that nothing couples have the minimiser of their own loss."""
+    if not alone.any():
+        return w0.copy()
+    return np.where(alone[:, None], problem.loss.minimise(), w0)

@@ -18,7 +18,7 @@ from nefele.certificate.posed import Posed
 from nefele.graph import Graph
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.updates import Prox, refit
 
 _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
@@ -111,7 +111,7 @@ def prox_steps(problem: Posed, w0: Array) -> tuple[Array, Array]:
     degree = problem.graph.weighted_degree[problem.own]
     pull = lam * degree * float(np.linalg.eigvalsh(unit)[-1])
     alone = pull == 0
-    w = np.where(alone[:, None], problem.loss.minimise(), w0) if alone.any() else w0.copy()
+    w = settled(problem, w0, alone)
     long = _LONG / np.where(curvature > 0, curvature, 1.0)
     return np.where(alone, long, 1 / np.where(alone, 1.0, pull)), w
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ class Local(Solver[LocalState]):
     """
 
     max_iter = 20
+    kept = ("reach",)
 
     def check(self, problem: Problem) -> None:
         if problem.coupled:
@@ -53,12 +53,3 @@ class Local(Solver[LocalState]):
 
     def promising(self, problem: Problem, state: LocalState, tol: float) -> bool:
         return True
-
-    def scalars(self, state: LocalState) -> dict[str, Any]:
-        return {"reach": state.reach}
-
-    def resume(
-        self, problem: Problem, state: LocalState, scalars: dict[str, Any], arrays: dict[str, Array]
-    ) -> None:
-        super().resume(problem, state, scalars, arrays)
-        state.reach = float(scalars["reach"])

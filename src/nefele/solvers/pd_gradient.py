@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, check_number
 from nefele.problem import Problem
 from nefele.program import run_alone
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.steps import typical_sizes
 from nefele.solvers.updates import ahead, dual
 
@@ -67,6 +67,8 @@ class PrimalDualGradient(Solver[GradientState]):
     [[0.5], [3.5]]
     """
 
+    kept = ("steep",)
+
     gamma: float | None = None
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class PrimalDualGradient(Solver[GradientState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> GradientState:
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
-        w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
+        w = settled(problem, w0, alone)
         unit, force = run_alone(typical_sizes(problem)) if problem.coupled else (1.0, 1.0)
         size = np.minimum(problem.scale, force)
         hess = loss.hess(w)
@@ -120,9 +122,6 @@ class PrimalDualGradient(Solver[GradientState]):
         state.u = dual(problem.penalty, u, graph.diff(ahead(w, w1)), problem.scale, sigma)
         state.w, state.grad = w1, grad1
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
-        return {"steep": state.steep}
-
     def resume(
         self,
         problem: Problem,
@@ -131,7 +130,7 @@ class PrimalDualGradient(Solver[GradientState]):
         arrays: dict[str, Array],
     ) -> None:
         super().resume(problem, state, scalars, arrays)
-        state.steep, state.grad = arrays["steep"], problem.loss.grad(state.w)
+        state.grad = problem.loss.grad(state.w)
 
 
 def _inverse(values: Array) -> Array:

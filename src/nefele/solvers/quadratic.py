@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from nefele.certificate import Certificate
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
-from nefele.solvers.base import Solver, State
-
-_SCALARS = ("rz", "objective", "asked")
+from nefele.solvers.base import Solver, State, settled
 
 
 @dataclass
@@ -44,6 +41,8 @@ class QuadraticCG(Solver[ConjugateState]):
     QuadraticCG()
     """
 
+    kept = ("rz", "objective", "asked", "r", "p")
+
     @staticmethod
     def fits(problem: Problem) -> bool:
         """Whether loss and penalty are quadratic."""
@@ -62,12 +61,10 @@ class QuadraticCG(Solver[ConjugateState]):
             )
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> ConjugateState:
-        w = w0.copy()
         loss, graph = _quadratic(problem), problem.graph
         system = laplacian(graph, problem.scale[:, None], loss.H, **problem.penalty.mixing)
         alone = graph.degree == 0
-        if alone.any():
-            w[alone] = loss.minimise()[alone]
+        w = settled(problem, w0, alone)
         residual = loss.b - system(w) if w.any() else loss.b.copy()
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         p, z = np.zeros_like(residual), np.zeros_like(residual)
@@ -92,24 +89,6 @@ class QuadraticCG(Solver[ConjugateState]):
             return False
         state.asked = state.rz
         return True
-
-    def scalars(self, state: ConjugateState) -> dict[str, Any]:
-        return {name: float(getattr(state, name)) for name in _SCALARS}
-
-    def arrays(self, state: ConjugateState) -> dict[str, Array]:
-        return {"r": state.r, "p": state.p}
-
-    def resume(
-        self,
-        problem: Problem,
-        state: ConjugateState,
-        scalars: dict[str, Any],
-        arrays: dict[str, Array],
-    ) -> None:
-        super().resume(problem, state, scalars, arrays)
-        for name in _SCALARS:
-            setattr(state, name, float(scalars[name]))
-        state.r, state.p = arrays["r"], arrays["p"]
 
     def point(self, problem: Problem, state: ConjugateState) -> tuple[Array, Array]:
         return state.w, problem.smooth_flow(state.w)

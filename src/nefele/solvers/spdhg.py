@@ -14,7 +14,7 @@ import numpy as np
 from nefele._checks import Array, check_count, check_number
 from nefele.problem import Problem
 from nefele.program import run_alone
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.steps import typical_sizes
 from nefele.solvers.updates import dual, primal
 
@@ -69,6 +69,8 @@ class StochasticPrimalDual(Solver[StochasticState]):
     [[0.5], [3.75], [3.75]]
     """
 
+    kept = ("ahead",)
+
     fraction: float = 0.5
     gamma: float | None = None
     seed: int = 0
@@ -84,7 +86,7 @@ class StochasticPrimalDual(Solver[StochasticState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> StochasticState:
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
-        w = np.where(alone[:, None], loss.minimise(), w0) if alone.any() else w0.copy()
+        w = settled(problem, w0, alone)
         u, curvature = np.zeros_like(u0), loss.curvature()
         batch = max(1, round(self.fraction * graph.n_edges))
         tau, sigma = np.ones(graph.n_nodes), np.ones(graph.n_edges)
@@ -123,9 +125,6 @@ class StochasticPrimalDual(Solver[StochasticState]):
     def scalars(self, state: StochasticState) -> dict[str, Any]:
         return {"rng": state.rng.bit_generator.state}
 
-    def arrays(self, state: StochasticState) -> dict[str, Array]:
-        return {"ahead": state.ahead}
-
     def resume(
         self,
         problem: Problem,
@@ -135,4 +134,3 @@ class StochasticPrimalDual(Solver[StochasticState]):
     ) -> None:
         super().resume(problem, state, scalars, arrays)
         state.rng.bit_generator.state = scalars["rng"]
-        state.ahead = arrays["ahead"]

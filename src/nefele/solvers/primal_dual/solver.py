@@ -12,7 +12,7 @@ from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.program import run_alone
 from nefele.result import relative_gap
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.primal_dual.fused import Fused
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
@@ -90,10 +90,8 @@ class PrimalDual(Solver[PrimalDualState]):
         return cls(relax=1.0, polish=False, printed=True)
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> PrimalDualState:
-        w, u, graph = w0.copy(), u0.copy(), problem.graph
-        isolated = graph.degree == 0
-        if isolated.any():
-            w[isolated] = problem.loss.minimise()[isolated]
+        u = u0.copy()
+        w = settled(problem, w0, problem.graph.degree == 0)
         steps = run_alone(first_steps(problem, self.printed, self.gamma))
         compiled = self.compiled and Fused.fits(problem)
         iteration = Fused(problem, w, u, steps.size) if compiled else Plain(problem, w, u)
