@@ -11,6 +11,7 @@ import nefele
 from tests.layers import Rules, Tree, part_of_file, part_of_module
 
 ROOT = Path(nefele.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 RULES = Rules(
     layers=(
         ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words"),
@@ -117,6 +118,14 @@ def test_neighbours_share_a_layer_and_see_each_other_from_one_side():
     for part, others in RULES.neighbours.items():
         assert {layer[other] for other in others} == {layer[part]}
         assert not any(part in RULES.neighbours.get(other, ()) for other in others)
+
+
+def test_the_page_on_the_architecture_has_these_layers_and_real_files():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (\d) \| (.*) \|$", page, re.MULTILINE)
+    assert [tuple(re.findall(r"`(\w+)`", names)) for _, names in table] == list(RULES.layers)
+    for file in re.findall(r"`([\w/]+\.py)`", page):
+        assert (ROOT / file).exists() or (DOCS.parent / file).exists(), file
 
 
 def test_the_checker_sees_the_imports_of_this_package(tree):
