@@ -215,8 +215,7 @@ class Problem:
         residual of the dual update at the edges, relative to the sizes of their terms.
         """
         w, u = self.check_w(w), self.check_u(u)
-        flow, curvature = self.graph.div(u), self.loss.curvature()
-        step = 1.0 / np.where(curvature > 0, curvature, 1.0)
+        flow, step = self.graph.div(u), self.loss.steps()
         node = (w - self.loss.prox(w - step[:, None] * flow, step, start=w)) / step[:, None]
         if not self.coupled:
             return float(np.linalg.norm(node)), 0.0

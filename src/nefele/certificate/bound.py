@@ -238,23 +238,22 @@ def _radius_bound(
     last term is at most ||g_i - s_i||^2 / (2 mu_i) or R ||g_i - s_i||. A loss without a gradient
     is certified at its prox point, where the prox gives a subgradient.
     """
-    loss, flow, curvature = problem.loss, problem.outflow(u), problem.loss.curvature()
-    unit = np.where(curvature > 0, curvature, 1.0)
+    loss, flow, step = problem.loss, problem.outflow(u), problem.loss.steps()
     point, there = w, seen
     if loss.smooth:
         off = loss.grad(w) + flow
     else:
-        shift = w - loss.prox(w - flow / unit[:, None], 1 / unit, start=w)
-        off, point = shift * unit[:, None], w - shift
+        shift = w - loss.prox(w - step[:, None] * flow, step, start=w)
+        off, point = shift / step[:, None], w - shift
     if (yield from largest(not loss.smooth)):
         there = yield from problem.seen(point, "parameters")
     error = np.sqrt((off**2).sum(axis=1))
     mu = loss.strong_convexity()
     mean = (yield Sum(w.sum(axis=0))) / (yield from total(len(w)))
-    sizes = [_longest(w - mean), _longest(w), float((error / unit).max(initial=0.0))]
-    away, far, step = yield Sum(np.array(sizes), largest=True)
+    sizes = [_longest(w - mean), _longest(w), float((step * error).max(initial=0.0))]
+    away, far, moved = yield Sum(np.array(sizes), largest=True)
     strong = error**2 / (2 * np.where(mu > 0, mu, np.inf))
-    nodes = np.where(mu > 0, strong, (2 * away + far + step) * error)
+    nodes = np.where(mu > 0, strong, (2 * away + far + moved) * error)
     edges = fenchel_young(problem, u, there) if problem.coupled else 0.0
     guessed = yield from largest(not ((mu > 0) | (error == 0)).all())
     lower = yield from total(-edges - float(nodes.sum()))

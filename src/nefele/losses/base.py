@@ -95,6 +95,11 @@ class BoundLoss(ABC):
             w = self.prox(w, factor / curvature, start=w)
         return w
 
+    def steps(self, length: float = 1.0) -> Array:
+        """Steps of this length in units of 1 / curvature, or of 1 where a loss has none."""
+        curvature = self.curvature()
+        return np.asarray(length / np.where(curvature > 0, curvature, 1.0))
+
     def pooled(self, groups: NDArray[np.int64]) -> Array | None:
         """Minimiser of each group's summed loss, given to each of its nodes, shape (n_nodes, d).
 

@@ -177,8 +177,7 @@ class BoxDual(RowDual):
 
     def __init__(self, loss: BoundPiecewise, w: Array, target: Array) -> None:
         self.loss = loss
-        curvature = loss.curvature()
-        step = 1 / np.where(curvature > 0, curvature, 1.0)
+        step = loss.steps()
         start = np.clip(loss.row_slope(loss.predict(w)), loss.low, loss.high)
         self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step, start)
         self.zeta = 2 * loss.l2[:, None] * self.point

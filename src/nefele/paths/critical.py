@@ -116,9 +116,8 @@ def _potential(graph: Graph, give: Array, demand: Array) -> Array:
 
 def local_fits(problem: Problem) -> Array:
     """Local fits, slightly regularised since some losses have no minimiser."""
-    curvature = problem.loss.curvature()
-    step = 100 / np.where(curvature > 0, curvature, 1.0)
-    return problem.loss.prox(np.zeros((problem.graph.n_nodes, problem.d)), step)
+    zero = np.zeros((problem.graph.n_nodes, problem.d))
+    return problem.loss.prox(zero, problem.loss.steps(100))
 
 
 def spread(problem: Problem, w: Array) -> float:

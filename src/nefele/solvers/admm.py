@@ -96,7 +96,7 @@ class ADMM(Solver[ADMMState]):
             head=w[graph.head],
             tail=w[graph.tail],
             alone=alone,
-            long=_LONG / np.where(known, curvature, 1.0),
+            long=problem.loss.steps(_LONG),
             ends=abs(graph.incidence_t),
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
+from nefele.certificate.posed import Posed
 from nefele.problem import Problem
 
 
@@ -106,7 +107,7 @@ class Solver(ABC, Generic[S]):
         return None
 
 
-def settled(problem: Problem, w0: Array, alone: NDArray[np.bool_]) -> Array:
+def settled(problem: Posed, w0: Array, alone: NDArray[np.bool_]) -> Array:
     """A copy of w0 in which nodes that nothing couples have the minimiser of their own loss."""
     if not alone.any():
         return w0.copy()

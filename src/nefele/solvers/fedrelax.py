@@ -106,14 +106,12 @@ class FedRelax(Solver[RelaxState]):
 
 def prox_steps(problem: Posed, w0: Array) -> tuple[Array, Array]:
     """The step of each own node's prox, and where they start: alone, at their own minimum."""
-    curvature, lam = problem.loss.curvature(), problem.lam
     unit = problem.penalty.curvature(np.zeros((1, problem.d)))[0]
     degree = problem.graph.weighted_degree[problem.own]
-    pull = lam * degree * float(np.linalg.eigvalsh(unit)[-1])
+    pull = problem.lam * degree * float(np.linalg.eigvalsh(unit)[-1])
     alone = pull == 0
     w = settled(problem, w0, alone)
-    long = _LONG / np.where(curvature > 0, curvature, 1.0)
-    return np.where(alone, long, 1 / np.where(alone, 1.0, pull)), w
+    return np.where(alone, problem.loss.steps(_LONG), 1 / np.where(alone, 1.0, pull)), w
 
 
 class Block:

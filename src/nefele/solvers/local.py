@@ -44,8 +44,7 @@ class Local(Solver[LocalState]):
     def step(self, problem: Problem, state: LocalState) -> None:
         if state.reach:  # longer proximal steps refine iterative minimisers
             state.reach = min(100 * state.reach, _MOST_REACH)
-            curvature = problem.loss.curvature()
-            step = state.reach / np.where(curvature > 0, curvature, 1.0)
+            step = problem.loss.steps(state.reach)
             state.w = problem.loss.prox(state.w, step, start=state.w)
         else:
             state.w = problem.loss.minimise()

@@ -87,14 +87,14 @@ class StochasticPrimalDual(Solver[StochasticState]):
         graph, loss = problem.graph, problem.loss
         alone = (graph.degree == 0) | (not problem.coupled)
         w = settled(problem, w0, alone)
-        u, curvature = np.zeros_like(u0), loss.curvature()
+        u = np.zeros_like(u0)
         batch = max(1, round(self.fraction * graph.n_edges))
         tau, sigma = np.ones(graph.n_nodes), np.ones(graph.n_edges)
         if problem.coupled:
             tau, sigma = self._steps(problem, batch)
             # A first step of all edges: a flow given from outside may be outside its ball.
             u = dual(problem.penalty, u0, graph.diff(w), problem.scale, sigma)
-        tau = np.where(alone, _LONG / np.where(curvature > 0, curvature, 1.0), tau)
+        tau = np.where(alone, loss.steps(_LONG), tau)
         rng = np.random.default_rng(self.seed)
         return StochasticState(w, u, ahead=u, batch=batch, rng=rng, tau=tau, sigma=sigma)
 
