@@ -27,7 +27,7 @@ LOWEST := .venv-lowest-$(notdir $(PYTHON))
 SMOKE := tests/smoke tests/contracts/test_solvers.py tests/graph_learning/test_contract.py \
   tests/robustness/test_resuming.py tests/e2e/test_commands.py tests/e2e/test_run_folders.py \
   tests/datasets tests/paths tests/runs/test_runs.py tests/report/test_report.py tests/systems \
-  $(patsubst %,tests/runtime/test_%.py,faults refused_messages runtime_mock) \
+  $(patsubst %,tests/runtime/test_%.py,faults refused_messages passing) \
   $(patsubst %,tests/solvers/test_%.py,checkpoint compiled_iteration named_solvers quotient solve) \
   $(patsubst %,tests/unit/test_%.py,old_versions result threads)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from nefele._checks import Array
+
 T = TypeVar("T")
 Program = Generator[Any, Any, T]
 

@@ -14,7 +14,7 @@ ROOT = Path(nefele.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = Rules(
     layers=(
-        ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words"),
+        ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words", "program"),
         ("_draw", "_systems", "data", "graph", "graphs"),
         ("losses", "penalties"),
         ("certificate", "problem", "result"),
@@ -28,6 +28,7 @@ RULES = Rules(
         "_ids": {"_words"},
         "_kernels": {"_checks"},
         "_records": {"_files"},
+        "program": {"_checks"},
         "_draw": {"graph"},
         "_systems": {"graph"},
         "graphs": {"graph"},

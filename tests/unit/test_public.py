@@ -118,12 +118,15 @@ EXPORTED = {
     "nefele.report": ["Picture", "Step", "View", "render", "write_report"],
     "nefele.runtime": [
         "Faults",
+        "InProcess",
         "Ledger",
         "Message",
-        "MessageRun",
-        "RelaxRun",
+        "Part",
+        "Run",
+        "join",
         "pass_messages",
         "relax_messages",
+        "split",
     ],
     "nefele.theory": [
         "CertifiedClusters",
