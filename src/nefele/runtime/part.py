@@ -61,6 +61,15 @@ class Part:
         The same before over-relaxation.
     rounds : int
         Rounds done.
+
+    Examples
+    --------
+    >>> from nefele import LocalData, Problem
+    >>> from nefele.graphs import chain
+    >>> data = LocalData.from_list([([[1.0]], [float(i)]) for i in range(3)])
+    >>> first = split(Problem(chain(3), data, lam=1.0))[0]
+    >>> first.graph.n_nodes, first.own.tolist(), first.loss.n_nodes
+    (2, [0], 1)
     """
 
     def __init__(self, name: Any, problem: Problem, nodes: Index, owner: NDArray[Any]) -> None:
@@ -176,7 +185,18 @@ def split(problem: Problem, owner: Iterable[Any] | None = None) -> list[Part]:
 
 
 def join(problem: Problem, parts: list[Part]) -> tuple[Array, Array]:
-    """W and u of the whole from the last rounds of its parts."""
+    """W and u of the whole, from the last rounds of its parts.
+
+    Examples
+    --------
+    >>> from nefele import LocalData, Problem
+    >>> from nefele.graphs import chain
+    >>> data = LocalData.from_list([([[1.0]], [float(i)]) for i in range(3)])
+    >>> problem = Problem(chain(3), data, lam=1.0)
+    >>> w, u = join(problem, split(problem))
+    >>> w.shape, u.shape
+    ((3, 1), (2, 1))
+    """
     w = np.zeros((problem.graph.n_nodes, problem.d))
     u = np.zeros((problem.graph.n_edges, problem.d))
     for part in parts:
