@@ -3,31 +3,17 @@
 import numpy as np
 import pytest
 
-from nefele import Graph, LocalData, Problem, solve
+from nefele import solve
 from nefele.losses import Logistic, Squared
 from nefele.penalties import L1Norm, L2Norm, Quadratic, SquaredL2
 from nefele.runtime import Faults, InProcess, pass_messages, relax_messages, split
 from nefele.runtime.programs import algorithm1, algorithm1_latest
 from nefele.solvers import FedRelax, PrimalDual
+from tests.runtime.networks import network
 
 LOSS_200 = Faults(link_loss=0.3, until=200, seed=3)
 FOREVER = Faults(link_loss=0.3, seed=4)
 Q = np.array([[2.0, 0.3], [0.3, 0.5]])
-
-
-def network(seed=0, penalty="l2", lam=0.3, rows=5, empty=True, loss="squared", n=6):
-    """A ring with a chord; one node has no rows."""
-    rng = np.random.default_rng(seed)
-    edges = [(i, (i + 1) % n) for i in range(n)] + [(0, n // 2)]
-    graph = Graph.from_edges(edges, weight=rng.uniform(0.5, 1.5, n + 1))
-    data = []
-    for i in range(n):
-        X = rng.standard_normal((rows, 2))
-        y = X @ ([2.0, 2.0] if i < n // 2 else [-2.0, 2.0]) + 0.1 * rng.standard_normal(rows)
-        if isinstance(loss, Logistic):
-            y = np.where(y + rng.standard_normal(rows) > 0, 1.0, -1.0)
-        data.append(None if empty and i == 1 else (X, y))
-    return Problem(graph, LocalData.from_list(data, nodes=list(range(n))), loss, penalty, lam=lam)
 
 
 # -- the draws --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 from nefele.runtime import Faults, Message, pass_messages, relax_messages
 from nefele.runtime.faults import Post
-from tests.runtime.test_faults import network
+from tests.runtime.networks import network
 
 
 def test_a_late_message_to_a_node_that_is_offline_is_lost_and_no_longer_late():
