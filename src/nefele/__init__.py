@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         penalties,
         report,
         runtime,
+        selection,
         solvers,
         theory,
     )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from nefele.estimators import (
         ConvexClustering,
         ForwardWithinNode,
+        GraphSelectorCV,
         GraphSignalSmoother,
         GTVClassifier,
         GTVClassifierCV,
@@ -60,6 +62,7 @@ __all__ = [
     "GTVRegressor",
     "GTVRegressorCV",
     "Graph",
+    "GraphSelectorCV",
     "GraphSignalSmoother",
     "LocalData",
     "PathResult",
@@ -85,6 +88,7 @@ __all__ = [
     "penalties",
     "report",
     "runtime",
+    "selection",
     "solve",
     "solvers",
     "theory",
@@ -104,6 +108,7 @@ _PACKAGES = (
     "penalties",
     "report",
     "runtime",
+    "selection",
     "solvers",
     "theory",
 )
@@ -118,6 +123,7 @@ _LAZY = {
         "GTVClassifierCV",
         "GTVRegressor",
         "GTVRegressorCV",
+        "GraphSelectorCV",
         "GraphSignalSmoother",
         "WithinNodeKFold",
         "bootstrap_intervals",

@@ -19,6 +19,11 @@ def type_name(obj: Any) -> str:
     return f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns, such as one of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
 def as_float_array(value: Any, name: str, ndim: int | None) -> Array:
     """C-contiguous float64 array of the given dimension (None: any); never a changed input."""
     if hasattr(value, "to_numpy"):

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from nefele import ConvergenceWarning, DataWarning, Graph, keep_node
 from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
 from nefele.agnostic._shared import shared_rows
-from nefele.estimators._design import Rows
+from nefele.estimators.design import Rows
 from tests.agnostic.data import GRAPH, SHARED, TOWNS, fedrelax, rows
 
 # -- scikit-learn's own checks ----------------------------------------------------------------

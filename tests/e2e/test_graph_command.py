@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import nefele
-from nefele.graph_learning import GraphSelectorCV
-from nefele.graph_learning._compare import Trial
+from nefele import GraphSelectorCV
+from nefele.graph_learning.references import Trial
 from nefele.runs.candidates import KINDS
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import write_edges
@@ -133,8 +133,8 @@ def test_the_text_says_what_is_in_the_table_and_what_to_do_next(home):
 
 
 def test_the_written_graph_is_learnt_from_all_rows(home, facts):
-    from nefele.estimators.builders import TrainingRows
     from nefele.graph_learning import LossGraph
+    from nefele.graph_learning.builders import TrainingRows
 
     data, found = shops(), read_edges(home / "edges.csv")
     rows = TrainingRows(

@@ -13,9 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nefele
-from nefele.estimators.clearest import clearest
 from nefele.estimators.clustering import ConvexClustering
 from nefele.estimators.point_graph import neighbour_graph
+from nefele.selection.clearest import clearest
 
 BLOBS, TRUTH = make_blobs(
     45, centers=[[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]], cluster_std=0.5, random_state=0

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nefele
 from nefele.estimators import GTVRegressor, MomentsKNN
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
-from nefele.estimators.splitters import ForwardWithinNode, WithinNodeKFold
 from nefele.losses import Logistic
+from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 STATES = nefele.datasets.load_states()
 

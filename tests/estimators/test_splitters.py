@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
 
-from nefele.estimators.splitters import ForwardWithinNode, WithinNodeKFold
+from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 OWNERS = st.lists(st.integers(0, 4), min_size=8, max_size=40)
 

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from nefele import Graph, GTVRegressorCV, LocalData, Problem, graphs, solve
+from nefele import Graph, GraphSelectorCV, GTVRegressorCV, LocalData, Problem, graphs, solve
 from nefele._draw.drawing import BLUE, ORANGE, place
 from nefele.estimators import MomentsKNN
-from nefele.graph_learning import GraphSelectorCV, LossGraph, graph_diagnostics
+from nefele.graph_learning import LossGraph, graph_diagnostics
 from nefele.graph_learning.drawing import draw_comparison
 from tests.graph_learning.data import planted
 

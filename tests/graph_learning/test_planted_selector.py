@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nefele import GTVRegressorCV
-from nefele.graph_learning import GraphSelectorCV, LossGraph
+from nefele import GraphSelectorCV, GTVRegressorCV
+from nefele.graph_learning import LossGraph
 from nefele.graphs import sbm
 from tests.graph_learning.data import planted
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import nefele
-from nefele import Graph, GTVClassifierCV, GTVRegressor, GTVRegressorCV
+from nefele import Graph, GraphSelectorCV, GTVClassifierCV, GTVRegressor, GTVRegressorCV
 from nefele.estimators import MomentsKNN
-from nefele.graph_learning import CliqueGraph, GraphSelectorCV, LabelGraph, LossGraph, ShuffledGraph
+from nefele.graph_learning import CliqueGraph, LabelGraph, LossGraph, ShuffledGraph
 from tests.graph_learning.data import as_rows, planted
 
 

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from nefele import Graph, GTVRegressor, LocalData, Problem, graphs, solve
-from nefele.estimators.builders import TrainingRows
 from nefele.graph_learning import (
     DelaunayGraph,
     GlassoGraph,
@@ -15,6 +14,7 @@ from nefele.graph_learning import (
     graph_from_discrepancy,
     squared_wasserstein,
 )
+from nefele.graph_learning.builders import TrainingRows
 from nefele.theory import critical_lambda, edge_influence, phase_diagram, well_connected
 
 ONE = TrainingRows(np.ones((1, 1)), np.ones((1, 1)), np.array(["a"]), np.ones(1))

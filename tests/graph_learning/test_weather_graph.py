@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nefele import GTVRegressorCV, WithinNodeKFold
-from nefele.graph_learning import GraphSelectorCV, WassersteinGraph
+from nefele import GraphSelectorCV, GTVRegressorCV, WithinNodeKFold
+from nefele.graph_learning import WassersteinGraph
 from tests.graph_learning.data import as_rows
 from tests.paper.instances import Weather, fmi_path
 

@@ -21,9 +21,9 @@ from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
-from nefele.estimators._design import Rows
-from nefele.estimators._nodes import mismatch_message, unseen_message
-from nefele.estimators._rows_base import RowsBase
+from nefele.estimators.design import Rows
+from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
 from nefele.runtime.faults import Faults

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, as_float_array, check_count, check_finite, check_name
+from nefele._checks import Array, as_float_array, check_count, check_finite, check_name, is_frame
 from nefele._ids import describe
-from nefele.estimators._design import Rows
-from nefele.estimators._nodes import is_frame
+from nefele.estimators.design import Rows
 
 RULES = ("gaussian", "uniform")
 

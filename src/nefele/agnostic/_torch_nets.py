@@ -26,9 +26,9 @@ from nefele.agnostic._torch_base import (
 from nefele.agnostic._torch_rounds import Rounds
 from nefele.agnostic._torch_stack import Source, Stack
 from nefele.data import LocalData
-from nefele.estimators._design import Rows
-from nefele.estimators._nodes import mismatch_message, unseen_message
-from nefele.estimators._rows_base import RowsBase
+from nefele.estimators.design import Rows
+from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.penalties import as_penalty
 from nefele.result import DataWarning, Status

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length
 from nefele._checks import Array
 from nefele.agnostic._base import FedRelaxBase
 from nefele.agnostic._models import predictions
-from nefele.estimators._design import Rows
+from nefele.estimators.design import Rows
 
 
 class FedRelaxRegressor(RegressorMixin, FedRelaxBase):

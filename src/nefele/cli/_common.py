@@ -171,7 +171,7 @@ def print_scores(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from nefele.runs.wording import COUPLED, OWN, POOLED
+    from nefele.selection.verdict import COUPLED, OWN, POOLED
 
     summary = facts["summary"]
     table = Table(title=Text(visible(f"Error at held-out rows ({summary['metric']})")))

@@ -176,9 +176,7 @@ def _draw(found: Compared, picture: Path) -> None:
     from nefele.runs.folder import RunFolder
 
     figure = Figure(figsize=(7.0, 1.5 + 0.4 * len(found.facts["graphs"])), layout="constrained")
-    axes = found.selector.plot(ax=figure.subplots())
-    if not found.facts["helps"] and found.selector.helps_:
-        axes.set_title("No graph helps by 1% of the error or more", fontsize="medium")
+    found.selector.plot(ax=figure.subplots())
     kind = picture.suffix.lower().lstrip(".")
     RunFolder(picture.parent).write(
         picture.name, lambda part: figure.savefig(part, format=kind, dpi=150)
@@ -270,8 +268,9 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
     tried = sum(not row["reference"] for row in facts["graphs"])
     yield (
         f'Gain: over "{facts["reference"]}", the better reference, ± its standard error over the '
-        "folds."
+        "nodes."
     )
+    yield facts["coupling"]
     yield facts["verdict"]
     for why in dict.fromkeys(facts["left_out"].values()):
         names = [name for name, text in facts["left_out"].items() if text == why]

@@ -1,15 +1,16 @@
 """scikit-learn estimators: one personal model per node of a network."""
 
-from nefele.estimators.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
 from nefele.estimators.classifier import GTVClassifier
 from nefele.estimators.clustering import ClusterPath, ConvexClustering
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
+from nefele.estimators.graph_selector import GraphSelectorCV
 from nefele.estimators.intervals import Intervals, bootstrap_intervals
 from nefele.estimators.keeping import KeepNode, keep_node
 from nefele.estimators.regressor import GTVRegressor
 from nefele.estimators.saving import load
 from nefele.estimators.smoother import GraphSignalSmoother
-from nefele.estimators.splitters import ForwardWithinNode, WithinNodeKFold
+from nefele.graph_learning.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
+from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 __all__ = [
     "ClusterPath",
@@ -20,6 +21,7 @@ __all__ = [
     "GTVRegressor",
     "GTVRegressorCV",
     "GraphBuilder",
+    "GraphSelectorCV",
     "GraphSignalSmoother",
     "Intervals",
     "KeepNode",

@@ -11,14 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe, distinct
-from nefele.estimators import _design, saving
-from nefele.estimators._coords import as_coordinates
-from nefele.estimators._design import Design, Rows
-from nefele.estimators._nodes import mismatch_message, unseen_message
-from nefele.estimators._rows_base import RowsBase
-from nefele.estimators._solving import solve
+from nefele.estimators import design as designs
+from nefele.estimators import saving
+from nefele.estimators.design import Design, Rows
+from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
+from nefele.graph_learning.coordinates import as_coordinates
 from nefele.losses import Loss, Zero
+from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
 
@@ -87,6 +88,18 @@ class GTVBase(RowsBase):
         check_is_fitted(self, "coef_")
         saving.save(self, path, rows=rows)
 
+    def solution(self) -> tuple[Problem, Array, Array] | None:
+        """The fit as the core has it: the problem, its parameters and its duals.
+
+        Returns
+        -------
+        (problem, w, u), or None for a model without its training rows
+        """
+        if not hasattr(self, "_flow") or getattr(self, "_rows", None) is None:
+            return None
+        design = self._make_design(self._rows, self.graph_)
+        return design.problem, design.from_units(*self._stacked()), self._flow
+
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Any:
         first = not hasattr(self, "graph_")
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=first)
@@ -127,14 +140,14 @@ class GTVBase(RowsBase):
         if unknown.any():
             raise ValueError(mismatch_message(graph.ids, rows.node_ids, rows.node_ids[unknown]))
         intercept = bool(self.fit_intercept)
-        shift, scale = _design.scaling(rows, bool(self.standardize), intercept)
-        coupled = _design.coupled_mask(
+        shift, scale = designs.scaling(rows, bool(self.standardize), intercept)
+        coupled = designs.coupled_mask(
             self.couple, self.couple_intercept, self._names(), rows.X.shape[1], intercept
         )
         loss, outputs = self._core_loss(), self._n_outputs
-        offset = _design.target_offset(rows, loss, intercept)
-        data = _design.local_data(rows, graph.ids, shift, scale, intercept, self.weighting, offset)
-        problem = _design.make_problem(
+        offset = designs.target_offset(rows, loss, intercept)
+        data = designs.local_data(rows, graph.ids, shift, scale, intercept, self.weighting, offset)
+        problem = designs.make_problem(
             graph, data, loss, self.penalty, float(self.alpha), coupled, outputs
         )
         return Design(problem, shift, scale, coupled, outputs, offset)
@@ -143,7 +156,7 @@ class GTVBase(RowsBase):
         with warnings.catch_warnings():
             if not design.coupled.all():  # said below: not all of their parameters are 0
                 warnings.filterwarnings("ignore", ".* not connected to any data", DataWarning)
-            result = solve(
+            result = whole_solve(
                 design.problem, self.solver, tol=self.tol, max_iter=self.max_iter, w0=w0, u0=u0
             )
         lost = result.undetermined
@@ -176,9 +189,7 @@ class GTVBase(RowsBase):
         return self
 
     def _clusters(self, design: Design, w: Array) -> NDArray[np.int64]:
-        part = design.coupled_part(w)
-        if not part.shape[1] or not design.problem.coupled:
-            part = w
+        part = design.coupled_part(w) if design.problem.coupled else w
         return equal_groups(design.problem.graph, part)
 
     def _pool(self, design: Design) -> None:
@@ -186,12 +197,9 @@ class GTVBase(RowsBase):
         for name in ("pooled_coef_", "pooled_intercept_"):
             if hasattr(self, name):
                 delattr(self, name)
-        data = design.problem.data
-        if self.unseen != "pooled" or data is None:
+        if self.unseen != "pooled" or design.problem.data is None:
             return
-        pooled = _design.pooled_data(data)
-        problem = Problem(Graph([0], [], []), pooled, loss=self._core_loss(), lam=0.0)
-        found = solve(problem, tol=self.tol)
+        found = whole_solve(design.one_model(self._core_loss()), tol=self.tol)
         coef, intercept = self._shaped(*design.to_units(found.w, fill=False))
         self.pooled_coef_, self.pooled_intercept_ = coef[0], intercept[0]
 
@@ -211,15 +219,7 @@ class GTVBase(RowsBase):
         """x^T w + b with the model of each row's node, shape (n_rows,) or (n_rows, n_classes)."""
         check_is_fitted(self, "coef_")
         X, ids = self._rows_to_predict(X, node_ids)
-        if ids is None:
-            place = np.zeros(len(X), dtype=np.int64)
-        else:
-            place = self.graph_.positions(ids)
-        coef, intercept = self.coef_, self.intercept_
-        if (place < 0).any():
-            place, coef, intercept = self._cover(ids, place)
-        product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
-        return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+        return raw(self, X, ids)
 
     def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
         """Models for rows of unknown nodes, by the rule `unseen`."""
@@ -240,6 +240,16 @@ class GTVBase(RowsBase):
             return place, self.coef_, self.intercept_
         why = 'Use unseen="pooled", or "nearest" with coords, or add the nodes to the graph.'
         raise ValueError(unseen_message(self.nodes_, ids[lost], why))
+
+
+def raw(model: GTVBase, X: Array, ids: Any) -> Array:
+    """x^T w + b with the model of each row's node, for rows that are validated already."""
+    place = np.zeros(len(X), dtype=np.int64) if ids is None else model.graph_.positions(ids)
+    coef, intercept = model.coef_, model.intercept_
+    if (place < 0).any():
+        place, coef, intercept = model._cover(ids, place)
+    product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
+    return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
 
 
 def as_loss(loss: Any, names: dict[str, type[Loss]]) -> Loss:

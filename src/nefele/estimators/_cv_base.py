@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -17,18 +16,18 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
-from nefele.estimators._alphas import candidates
+from nefele.estimators import fitting
 from nefele.estimators._base import GTVBase
 from nefele.estimators._cv_words import summary
-from nefele.estimators._design import Design, Rows
-from nefele.estimators._folds import Fold, Index, Scorer, follow, run_fold
-from nefele.estimators._nodes import split_nodes
-from nefele.estimators.clearest import clearest
-from nefele.estimators.splitters import WithinNodeKFold
-from nefele.result import ConvergenceWarning, DataWarning, Result, equal_groups
+from nefele.estimators.design import Design, Rows
+from nefele.estimators.nodes import split_nodes
+from nefele.result import ConvergenceWarning, DataWarning, Result
+from nefele.selection import WithinNodeKFold, alpha_grid, choose, choose_by_others, judged
+from nefele.selection.clearest import clearest_point
+from nefele.selection.folds import Fold, Told
+from nefele.selection.judge import Scorer
 
-_SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
-_NOTHING = 1e-15  # squared error, relative to the target's square, that is rounding
+_BASELINES = ("own", "pooled")
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
 _COPIED = (
     "nodes_",
@@ -71,9 +70,6 @@ class GTVBaseCV(BaseEstimator):
         params = self.get_params(deep=False)
         return self._estimator(**{k: v for k, v in params.items() if k not in _OWN})
 
-    def _default_scorer(self, model: Any) -> Scorer:
-        raise NotImplementedError
-
     def fit(
         self,
         X: Any,
@@ -101,30 +97,42 @@ class GTVBaseCV(BaseEstimator):
         self
         """
         model = self._template()
-        rows = model._take_rows(X, y, sample_weight, node_ids, reset=True)
+        rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
-        scorer, table = self._scorer(model, sample_weight), None
-        if self.scoring is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-            table = _safe_indexing(X, np.flatnonzero(weight > 0))
-        design = model._make_design(rows, model._make_graph(rows))
+        scoring = self._scoring(model, X, sample_weight)
+        design = fitting.make_design(model, rows)
         self.alphas_ = self._grid(design)
-        folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(run_fold)(model, rows, split, self.alphas_, scorer, None, table)
-            for split in splits
-        )
-        self._rounding = 0.0
-        if self.scoring is None and not hasattr(model, "classes_"):
-            self._rounding = _NOTHING * float(np.mean(rows.y**2))
+        folds = self._folds(model, rows, splits, self.alphas_, scoring)
         self._record([fold for fold in folds if np.isfinite(fold.scores).all()], folds)
-        points = list(follow(model, design, self.alphas_))
+        points = list(fitting.path_points(model, design, self.alphas_))
         self._mark_clusters(model, design, points)
         self._finish(model, rows, design, points)
         return self
 
-    def _scorer(self, model: Any, sample_weight: Any) -> Scorer:
+    def _folds(
+        self,
+        model: Any,
+        rows: Rows,
+        splits: list[tuple[fitting.Index, fitting.Index]],
+        alphas: Array,
+        scoring: tuple[Scorer | None, Any],
+        told: Told | None = None,
+    ) -> list[Fold]:
+        scorer, table = scoring
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(fitting.run_fold)(model, rows, split, alphas, scorer, told, table)
+            for split in splits
+        )
+
+    def _scoring(self, model: Any, X: Any, sample_weight: Any) -> tuple[Scorer | None, Any]:
+        """The user's scorer and the rows it sees, as the user gave them; None for the default."""
         if self.scoring is None:
-            return self._default_scorer(model)
+            return None, None
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        table = _safe_indexing(X, np.flatnonzero(weight > 0))
+        return self._scorer(model, sample_weight), table
+
+    def _scorer(self, model: Any, sample_weight: Any) -> Scorer:
         if isinstance(self.scoring, list | tuple | set | dict):
             raise ValueError(
                 f"scoring must be one scorer, by which alpha is chosen; got {self.scoring!r}."
@@ -143,7 +151,7 @@ class GTVBaseCV(BaseEstimator):
 
     def _splits(
         self, X: Any, y: Any, sample_weight: Any, node_ids: Any, groups: Any, rows: Rows
-    ) -> list[tuple[Index, Index]]:
+    ) -> list[tuple[fitting.Index, fitting.Index]]:
         """Training and held-out rows of each fold, counted without rows of weight zero."""
         count = len(rows.y)
         if self.cv is None or isinstance(self.cv, int | np.integer):
@@ -178,7 +186,7 @@ class GTVBaseCV(BaseEstimator):
 
     def _grid(self, design: Design) -> Array:
         """Candidates for alpha, descending."""
-        return candidates(design, self.alphas, self.n_alphas)
+        return alpha_grid(design.problem, design.columns, self.alphas, self.n_alphas)
 
     def _record(self, folds: list[Fold], tried: list[Fold]) -> None:
         left_out = sum(fold.n_left_out for fold in tried)
@@ -202,11 +210,7 @@ class GTVBaseCV(BaseEstimator):
             )
         scores = np.stack([fold.scores for fold in folds])
         mean = scores.mean(axis=0)
-        spread = scores.std(axis=0, ddof=1 if len(folds) > 1 else 0)
-        best = int(np.argmax(mean))  # of equal scores the largest alpha: the simplest model
-        chosen = best
-        if self.one_se:
-            chosen = int(np.argmax(mean >= mean[best] - spread[best] / np.sqrt(len(folds))))
+        best, chosen = choose(scores, self.one_se)
         self.best_alpha_, self.alpha_ = float(self.alphas_[best]), float(self.alphas_[chosen])
         self.best_index_, self.best_score_ = chosen, float(mean[chosen])
         self.cv_results_ = {
@@ -216,7 +220,7 @@ class GTVBaseCV(BaseEstimator):
             "std_test_score": scores.std(axis=0),
             "rank_test_score": (mean[None, :] > mean[:, None]).sum(axis=1) + 1,
         }
-        self._compare(folds, scores[:, chosen])
+        self._compare(folds, scores)
         self.n_left_out_ = left_out
         missed = sum(fold.n_missed for fold in folds)
         if missed:
@@ -229,39 +233,31 @@ class GTVBaseCV(BaseEstimator):
             )
 
     def _compare(self, folds: list[Fold], scores: Array) -> None:
-        """Both baselines, and what the chosen alpha, of these scores per fold, gains over them."""
-        own = np.array([fold.own for fold in folds])
-        pooled = np.array([fold.pooled for fold in folds])
-        self.baseline_scores_ = {"own": float(own.mean()), "pooled": float(pooled.mean())}
+        """Both baselines, and the verdict on what the coupling gains over them."""
+        own, pooled = (float(np.mean([getattr(f, name) for f in folds])) for name in _BASELINES)
         self._n_judged = sum(fold.n_judged for fold in folds)
         self._n_own = sum(fold.n_own for fold in folds)
         if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
-            self.baseline_scores_["own"] = float("nan")
-        rival = own if self._n_own and own.mean() >= pooled.mean() else pooled
-        gain = scores - rival
-        self.gain_ = float(gain.mean())
-        self.gain_se_ = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
-        self.coupling_helps_ = self.gain_ > self._rounding
+            own = float("nan")
+        self.baseline_scores_ = {"own": own, "pooled": pooled}
+        self.verdict_ = judged(folds, choose_by_others(scores, self.one_se))
+        self.gain_, self.gain_se_ = self.verdict_.gain.mean, self.verdict_.gain.error
+        self.coupling_helps_ = self.verdict_.helps in ("yes", "probably")
 
     def _mark_clusters(self, model: Any, design: Design, points: list[Result]) -> None:
         """Clusters along the path of all rows, and the alpha where they are clearest."""
-        labelled = design.problem.loss.labelled
-        table = cluster_table(model, design, points)
+        table = fitting.clusters_along(model, design, points)
         self.cv_results_["n_clusters"] = table.max(axis=1) + 1
-        on = self.alphas_ > 0
-        stretch = clearest(self.alphas_[on], table[on], most=int(labelled.sum()))
-        self.clearest_alpha_ = self.clearest_clusters_ = None
-        if stretch is not None:
-            k = sum(stretch) // 2
-            self.clearest_alpha_ = float(self.alphas_[k])
-            self.clearest_clusters_ = table[k]
+        k = clearest_point(self.alphas_, table, int(design.problem.loss.labelled.sum()))
+        self.clearest_alpha_ = None if k is None else float(self.alphas_[k])
+        self.clearest_clusters_ = None if k is None else table[k]
 
     def _finish(self, model: Any, rows: Rows, design: Design, points: list[Result]) -> None:
         """The final fit: the path's point at alpha_, examined once more so that it may warn."""
         start = points[self.best_index_]
         model.set_params(alpha=self.alpha_)
         final = design.with_alpha(self.alpha_)
-        self.best_estimator_ = model._solve(rows, final, start.w, start.u)
+        self.best_estimator_ = fitting.fit_design(model, rows, final, start.w, start.u)
         for name in _COPIED:
             if hasattr(model, name):
                 setattr(self, name, copy.copy(getattr(model, name)))
@@ -282,25 +278,3 @@ class GTVBaseCV(BaseEstimator):
         """
         check_is_fitted(self)
         return summary(self)
-
-
-def cluster_table(model: Any, design: Design, points: list[Result]) -> NDArray[np.int64]:
-    """Cluster of each node at each point of a path, shape (n_alphas, n_nodes).
-
-    Equal is measured by the spread of the nodes' own fits, one scale along the whole path.
-    """
-    (own,) = follow(model, design, np.zeros(1))
-    labelled = design.problem.loss.labelled
-    parts = [_coupled(design, w) for w in (own.w, *(point.w for point in points))]
-    unit = float(np.ptp(parts[0][labelled], axis=0).max(initial=0.0))
-    found = []
-    for part in parts[1:]:
-        wide = float(np.ptp(part, axis=0).max(initial=0.0))
-        tol = _SAME * unit / wide if unit * wide > 0 else _SAME
-        found.append(equal_groups(design.problem.graph, part, tol))
-    return np.stack(found)
-
-
-def _coupled(design: Design, w: Array) -> Array:
-    part = design.coupled_part(w)
-    return part if part.shape[1] else w

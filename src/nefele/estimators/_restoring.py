@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.estimators._coords import Coordinates
-from nefele.estimators._design import Rows
+from nefele.estimators.design import Rows
 from nefele.graph import Graph
+from nefele.graph_learning.coordinates import Coordinates
 from nefele.result import Record, Status, relative_gap
 
 _SLACK = 1.01  # rounding of a gap that is computed again

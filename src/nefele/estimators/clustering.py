@@ -12,16 +12,16 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array, as_float_array, check_count, check_number
-from nefele.estimators._solving import whole_path
-from nefele.estimators.clearest import clearest
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph
 from nefele.graphs import as_graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.critical import lam_max
+from nefele.paths.path import whole_path
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result
+from nefele.selection.clearest import clearest
 
 _BISECTIONS = 15
 _DEPTH = 1e-6  # least alpha of a clusterpath relative to the one where all is one cluster

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
 from nefele.estimators._cv_base import GTVBaseCV
-from nefele.estimators._folds import Scorer
 from nefele.estimators.classifier import GTVClassifier
 from nefele.estimators.regressor import GTVRegressor
 
@@ -67,10 +64,14 @@ coords, unseen, solver, tol, max_iter
         Mean scores at the same held-out rows: "own", each node from its own rows (from the pooled
         model where it has none; NaN when no held-out row is of a node with training rows), and
         "pooled", one model for all rows.
+    verdict_ : nefele.selection.Verdict
+        Whether coupling helps, with the alpha of each fold chosen by the other folds; its
+        docstring has the rule, `verdict_.text()` says it in words.
     coupling_helps_ : bool
-        Whether alpha_ scores better than both baselines.
+        Whether the verdict is "yes" or "probably".
     gain_, gain_se_ : float
-        By how much it beats the better baseline, and the standard error over the folds.
+        By how much the error falls below that of the better baseline, and the standard error over
+        the nodes; with `scoring`, the gain in score and the standard error over the folds.
     best_estimator_ : GTVRegressor
         The final fit; its `nodes_`, `coef_`, `intercept_`, `clusters_`, `graph_`, `dual_gap_`,
         `status_`, `n_iter_` and `history_` are attributes of this estimator as well.
@@ -147,9 +148,6 @@ coords, unseen, solver, tol, max_iter
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
 
-    def _default_scorer(self, model: Any) -> Scorer:
-        return check_scoring(model, "neg_mean_squared_error")
-
 
 class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
     """One linear classifier per node, the strength of the coupling chosen by cross-validation.
@@ -173,12 +171,13 @@ coords, unseen, solver, tol, max_iter
     ----------
     classes_ : array of shape (n_classes,)
     alpha_, best_alpha_, clearest_alpha_, clearest_clusters_, cv_results_, baseline_scores_, \
-coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alphas_, n_left_out_
+verdict_, coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alphas_, \
+n_left_out_
         See `GTVRegressorCV`; the final fit is a `GTVClassifier`.
 
     Examples
     --------
-    >>> import nefele
+    >>> import nefele, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> ids, X = np.repeat(np.arange(10), 12), rng.normal(size=(120, 2))
     >>> y = np.where(X[:, 0] * np.where(ids < 5, 1, -1) + 0.5 * rng.normal(size=120) > 0, "b", "a")
@@ -263,15 +262,3 @@ coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alp
         """Share of rows whose class is predicted."""
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
-
-    def _default_scorer(self, model: Any) -> Scorer:
-        if not hasattr(model, "predict_proba"):
-            return check_scoring(model, "accuracy")
-        return _minus_log_loss
-
-
-def _minus_log_loss(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Minus the mean log loss; unlike the one of scikit-learn it needs no row of each class."""
-    found = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    log = np.log(np.maximum(found, np.finfo(np.float64).eps))
-    return float(np.average(log, weights=sample_weight))

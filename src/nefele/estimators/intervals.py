@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, check_number
 from nefele.data import LocalData
-from nefele.estimators._base import GTVBase
-from nefele.estimators._design import Design
-from nefele.estimators._folds import raw
-from nefele.estimators._solving import solve
+from nefele.estimators._base import GTVBase, raw
+from nefele.estimators.design import Design
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
+from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 
@@ -283,7 +282,7 @@ def _solve_batch(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said by the fit of the model
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = solve(
+        result = whole_solve(
             whole,
             tol=tol,
             w0=np.tile(start, (count, 1)),
@@ -294,7 +293,7 @@ def _solve_batch(
             ends = data.n_rows * np.arange(count + 1)
             merged = LocalData(rows.X, rows.y, ends, sample_weight=rows.row_weight)
             alone = Graph(np.arange(count), [], [])
-            found = solve(Problem(alone, merged, loss=loss, lam=0.0), tol=tol)
+            found = whole_solve(Problem(alone, merged, loss=loss, lam=0.0), tol=tol)
             common, converged = found.w, converged and found.converged
     return result.w.reshape(count, n, -1), common, converged
 

@@ -15,7 +15,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nefele.estimators._nodes import column_of_array, is_frame, take_column
+from nefele._checks import is_frame
+from nefele.estimators.nodes import column_of_array, take_column
 
 
 def keep_node(transformer: Any, node: Any = None) -> KeepNode:

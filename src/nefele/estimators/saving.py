@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele import losses, penalties
+from nefele import graph_learning, losses, penalties
 from nefele._checks import type_name
 from nefele._files import clear_parts
 from nefele._records import VersionError, read_record, write_record
-from nefele.estimators import builders
-from nefele.estimators._coords import Coordinates, as_coordinates
-from nefele.estimators._design import Rows
 from nefele.estimators._restoring import FITTED, check_restored, checked_coordinates, checked_rows
+from nefele.estimators.design import Rows
 from nefele.graph import Graph
+from nefele.graph_learning.builders import GraphBuilder
+from nefele.graph_learning.coordinates import Coordinates, as_coordinates
 from nefele.graphs import as_graph
 from nefele.losses import Loss
 from nefele.penalties import Penalty
@@ -61,7 +61,7 @@ class _Packer:
             return self._named(value, what)
         if hasattr(value, "fit_graph") and hasattr(value, "get_params"):
             name = type(value).__name__
-            if getattr(_builder_home(name), name, None) is not type(value):
+            if getattr(graph_learning, name, None) is not type(value):
                 raise ValueError(
                     f"{what} must be a builder of nefele to be saved; got {type_name(value)}. "
                     "Use joblib, or fit with the graph it makes."
@@ -137,14 +137,9 @@ class UnknownError(Exception):
     """A file names something that this version of nefele does not have."""
 
 
-def _builder_home(name: str) -> Any:
-    """Where a builder is exported; graph_learning is a layer above and looked up late."""
-    return builders if name in builders.__all__ else import_module("nefele.graph_learning")
-
-
 _WHOLE: dict[str, Any] = {"coords": checked_coordinates, "graph": Graph, "rows": checked_rows}
 _CLASSES: dict[str, Any] = {
-    "builder": lambda name: _known(_builder_home(name), builders.GraphBuilder)(name),
+    "builder": _known(graph_learning, GraphBuilder),
     "loss": _known(losses, Loss),
     "penalty": _known(penalties, Penalty),
 }

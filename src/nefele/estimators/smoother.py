@@ -19,12 +19,13 @@ from sklearn.utils.validation import (
 
 from nefele._checks import Array, as_float_array, check_count, check_number
 from nefele._ids import as_ids, describe, unknown_ids_message
-from nefele.estimators._solving import solve, whole_path
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph, Index
 from nefele.graphs import as_graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.critical import lam_max
+from nefele.paths.follow import whole_solve
+from nefele.paths.path import whole_path
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
@@ -228,7 +229,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     def _solve(self, target: Array, seen: NDArray[np.bool_], alpha: float) -> Result:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # replaced by one that names the nodes
-            return solve(self._problem(target, seen).with_lam(alpha), tol=self.tol)
+            return whole_solve(self._problem(target, seen).with_lam(alpha), tol=self.tol)
 
     def _keep(self, result: Result, seen: NDArray[np.bool_]) -> None:
         reach = self._reach if self.alpha_ > 0 else seen

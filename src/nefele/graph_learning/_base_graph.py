@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from nefele._checks import type_name
 from nefele._ids import distinct
-from nefele.estimators.builders import TrainingRows
 from nefele.graph import Graph
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graphs import as_graph
 
 

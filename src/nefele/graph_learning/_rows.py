@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_flag, check_number
 from nefele._ids import IdIndex, describe, distinct
-from nefele.estimators.builders import TrainingRows
 from nefele.graph import Index
+from nefele.graph_learning.builders import TrainingRows
 from nefele.result import DataWarning
 
 _ROUNDING = 1e-12

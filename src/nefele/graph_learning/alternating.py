@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_count, check_number
-from nefele.estimators._solving import solve
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph
 from nefele.graph_learning._rows import LinearFits, linear_fits, node_rows
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.models import excess_losses
 from nefele.graph_learning.refine import check_options, graph_from_discrepancy
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.critical import lam_max
+from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 
@@ -124,5 +124,5 @@ class AlternatingGraph(GraphBuilder):
         with warnings.catch_warnings():  # a rough fit is enough to compare nodes
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            result = solve(problem.with_lam(self.strength * top), tol=1e-4)
+            result = whole_solve(problem.with_lam(self.strength * top), tol=1e-4)
         return result.w.reshape(n, p, k)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_count, check_name, check_number
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
 from nefele.graph_learning._base_graph import base_graph
 from nefele.graph_learning._finish import check_finish, finish_graph
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_labels
 

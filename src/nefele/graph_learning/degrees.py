@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 from nefele._checks import Array, check_count, check_number
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.pairwise import PairwiseGraph
 from nefele.graph_learning.refine import nearest, square_matrix

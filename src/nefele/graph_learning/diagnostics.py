@@ -188,18 +188,18 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
     )
 
 
-def _fit_of(fit: Any) -> tuple[Any, Array, Array]:
+def _fit_of(fit: Any) -> Any:
     """Problem, parameters and duals of a result, an estimator or its form with cross-validation."""
     if isinstance(fit, Result):
         return fit.problem, fit.w, fit.u
     fit = getattr(fit, "best_estimator_", fit)
-    if not hasattr(fit, "_flow") or getattr(fit, "_rows", None) is None:
+    found = fit.solution() if hasattr(fit, "solution") else None
+    if found is None:
         raise ValueError(
             "result_or_model must be a Result or a fitted GTV estimator with its rows; got "
             f"{type_name(fit)}."
         )
-    design = fit._make_design(fit._rows, fit.graph_)
-    return design.problem, design.from_units(*fit._stacked()), fit._flow
+    return found
 
 
 def _homophily(graph: Graph, w: Array) -> float:

@@ -19,7 +19,7 @@ from nefele._draw.drawing import (
     key,
     place,
 )
-from nefele.graph_learning._compare import ALONE, CLIQUE
+from nefele.graph_learning.references import ALONE, CLIQUE
 
 _LONG = 120  # characters of a verdict that still fit above a picture
 
@@ -90,7 +90,7 @@ def draw_comparison(found: Any, ax: Any = None) -> Any:
     ax.set_yticks([])
     ax.set_ylim(-1.1, len(rows) - 0.4)
     ax.set_xlabel("gain in score, with its standard error")
-    words = found._verdict().split(". ")[0].rstrip(".")
+    words = found.summary().splitlines()[-1].split(". ")[0].rstrip(".")
     title = textwrap.fill(words, 60) if len(words) <= _LONG else ""
     ax.set_title(title, fontsize="medium", parse_math=False)
     ax.legend(loc="lower center", ncols=2, frameon=False)  # in the free row below

@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele._threads import one_thread
-from nefele.estimators.builders import TrainingRows
 from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, within_units
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
 __all__ = ["EmbeddingKNN"]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 
 from nefele._checks import Array, check_count, check_name, check_number
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph
 from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning._rows import NodeRows, linear_fits, node_rows
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 
 __all__ = ["GlassoGraph"]
 

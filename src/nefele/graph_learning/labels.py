@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_name
-from nefele.estimators.builders import TrainingRows
 from nefele.graph_learning._rows import node_rows
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
 __all__ = ["LabelGraph"]

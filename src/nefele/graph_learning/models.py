@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_name
 from nefele._ids import describe
-from nefele.estimators.builders import TrainingRows
 from nefele.graph_learning._rows import LinearFits, linear_fits, node_rows
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
 __all__ = ["GradientGraph", "LossGraph", "PoolingGainGraph"]

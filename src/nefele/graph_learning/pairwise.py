@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_name
 from nefele._ids import distinct
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.refine import check_k, check_options, graph_from_discrepancy
 
 __all__ = ["PairwiseGraph"]
@@ -38,7 +38,7 @@ class PairwiseGraph(GraphBuilder):
     A discrepancy of your own is one method:
 
     >>> import numpy as np
-    >>> from nefele.estimators.builders import node_moments
+    >>> from nefele.graph_learning.builders import node_moments
     >>> class MeanGraph(PairwiseGraph):
     ...     def discrepancy(self, rows):
     ...         ids, mean, _ = node_moments(rows, rows.targets)

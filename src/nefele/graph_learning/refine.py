@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
-from nefele.estimators.builders import check_k
 from nefele.graph import Graph, Index
+from nefele.graph_learning.builders import check_k
 
 __all__ = ["connect_graph", "graph_from_discrepancy", "normalize_weights", "sparsify_graph"]
 

@@ -19,10 +19,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_name, check_number
-from nefele.estimators.builders import GraphBuilder, TrainingRows, check_k
 from nefele.graph import Graph
 from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning._rows import linear_fits, node_rows
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows, check_k
 from nefele.graph_learning.embedding import describe_nodes
 from nefele.graph_learning.refine import square_matrix
 from nefele.result import ConvergenceWarning

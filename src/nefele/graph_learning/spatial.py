@@ -12,9 +12,9 @@ from scipy.spatial import ConvexHull, Delaunay, QhullError
 from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_number
-from nefele.estimators.builders import GraphBuilder, TrainingRows, node_coordinates
 from nefele.graph import Graph
 from nefele.graph_learning._finish import check_finish, finish_graph
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows, node_coordinates
 from nefele.graphs import geometric
 from nefele.graphs.points import check_weighting, edge_weight, embed
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count, check_flag, check_name, check_number
 from nefele._ids import describe
-from nefele.estimators.builders import GraphBuilder, TrainingRows
 from nefele.graph import Graph, Index
 from nefele.graph_learning._columns import ks_pvalues, t_pvalues
 from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning._permutations import permutation_pvalues
 from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, within_units
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.refine import check_k, nearest
 
 __all__ = ["TestGraph", "benjamini_hochberg", "pair_pvalues"]

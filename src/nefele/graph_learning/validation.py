@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from nefele._checks import Array, check_count
-from nefele.estimators.builders import TrainingRows
-from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
+from nefele.graph_learning.builders import TrainingRows
 
 __all__ = ["choose_by_validation"]
 
@@ -59,7 +59,9 @@ def choose_by_validation(
     check_count(cv, "cv", low=2)
     classes = rows.targets.shape[1] > 1
     if estimator is None:
-        kind = GTVClassifierCV if classes else GTVRegressorCV
+        # an estimator is a layer above the graphs, and only who asks for "auto" needs one
+        above: Any = import_module("nefele.estimators")
+        kind = above.GTVClassifierCV if classes else above.GTVRegressorCV
         estimator = kind(n_alphas=6, cv=cv, tol=1e-3)
     y = rows.targets.argmax(axis=1) if classes else rows.targets[:, 0]
     X: Any = rows.X

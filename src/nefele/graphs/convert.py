@@ -131,7 +131,7 @@ def _from_frame(df: Any, weight: str | None) -> _Parts:
         or set(columns) - set(allowed)
         or set(required) - set(columns)
     ):
-        raise ValueError(_columns_message(columns, allowed, required))
+        raise ValueError(columns_message(columns, allowed, required))
     first, second = as_ids(df["source"], "source id"), as_ids(df["target"], "target id")
     ids = distinct(first, second)
     index = IdIndex(ids)
@@ -139,7 +139,7 @@ def _from_frame(df: Any, weight: str | None) -> _Parts:
     return _Parts(ids, index.positions(first), index.positions(second), values)
 
 
-def _columns_message(columns: list[str], allowed: list[str], required: list[str]) -> str:
+def columns_message(columns: list[str], allowed: list[str], required: list[str]) -> str:
     rename = {}
     for name in allowed:
         if name not in columns:

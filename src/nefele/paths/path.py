@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
+from nefele.paths.follow import follow
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, Result, Status
-from nefele.solvers import solve
 
 _DEPTH = 1e-3  # least lam of a path relative to lam_max
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
@@ -147,7 +147,32 @@ def path(
             )
         given = np.geomspace(top, _DEPTH * top, n_lams)
     options = {"tol": tol, "certify": certify}
-    return _follow(problem, given, start, options, callback, keep == "all")
+    return _collect(problem, given, start, options, callback, keep == "all")
+
+
+def whole_path(
+    problem: Problem,
+    lams: Any,
+    *,
+    enough: Callable[[Result], bool] | None = None,
+    **options: Any,
+) -> PathResult:
+    """As `path`, but a path that ends before it should raises KeyboardInterrupt.
+
+    `enough` may end it after a point.
+    """
+    seen, done = 0, False
+
+    def watch(result: Result) -> bool:
+        nonlocal seen, done
+        seen += 1
+        done = enough is not None and bool(enough(result))
+        return done
+
+    found = path(problem, lams, callback=watch, **options)
+    if not done and seen < len(np.unique(lams)):
+        raise KeyboardInterrupt
+    return found
 
 
 def _descending(lams: Any) -> Array:
@@ -161,7 +186,7 @@ def _descending(lams: Any) -> Array:
     return np.sort(values)[::-1]
 
 
-def _follow(
+def _collect(
     problem: Problem,
     lams: Array,
     start: tuple[Array, Array] | None,
@@ -170,21 +195,18 @@ def _follow(
     keep: bool,
 ) -> PathResult:
     unit = spread(problem, local_fits(problem))
-    w, u = (None, None) if start is None else start
+    steps = follow(problem, lams, start, **options)
     points: list[_Point] = []
     notes: dict[str, type[Warning]] = {}
     try:
-        for lam in lams:
-            problem = problem.with_lam(lam)
+        while True:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                flow = problem.inside(u) if u is not None and problem.coupled else None
-                result = solve(problem, w0=w, u0=flow, **options)
-            if result.status is Status.INTERRUPTED:
+                result = next(steps, None)
+            if result is None:
                 break
             notes.update({str(c.message): c.category for c in caught})
             points.append(_Point(result, _clusters(result, unit), keep))
-            w, u = result.w, result.u
             if callback is not None and callback(result) is True:
                 break
     except KeyboardInterrupt:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nefele._checks import check_name
 from nefele._ids import distinct
-from nefele.estimators.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
 from nefele.graph import Graph
 from nefele.graph_learning import (
     DelaunayGraph,
@@ -23,7 +22,8 @@ from nefele.graph_learning import (
     PoolingGainGraph,
     WassersteinGraph,
 )
-from nefele.graph_learning._compare import CLIQUE
+from nefele.graph_learning.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
+from nefele.graph_learning.references import CLIQUE
 from nefele.runs.config import RunConfig
 
 GIVEN = "given"

@@ -98,12 +98,12 @@ def _weights(table: Table) -> Array:
 
 
 def _check_columns(table: Table) -> None:
-    from nefele.graphs.convert import _columns_message
+    from nefele.graphs.convert import columns_message
 
     found = table.columns
     if {"source", "target"} <= set(found):
         return  # other columns than the weight are of no concern
-    text = _columns_message(found, list(_NAMES), list(_NAMES[:2]))
+    text = columns_message(found, list(_NAMES), list(_NAMES[:2]))
     raise ValueError(f"{table.name}: {text}")
 
 

@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from nefele.estimators import GTVClassifierCV, GTVRegressorCV
-from nefele.estimators._folds import take
+from nefele.estimators import GraphSelectorCV, GTVClassifierCV, GTVRegressorCV
+from nefele.estimators.fitting import make_graph, take_rows
 from nefele.graph import Graph
-from nefele.graph_learning import CliqueGraph, GraphSelectorCV
-from nefele.graph_learning._compare import ALONE, CLIQUE
+from nefele.graph_learning import CliqueGraph
+from nefele.graph_learning.references import ALONE, CLIQUE
 from nefele.losses import Logistic, Squared
 from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.inputs import Inputs, read_rows
+from nefele.runs.pipeline import make_model
 from nefele.runs.run import Progress, _warnings_as_notes, silent
 from nefele.runs.sizes import print_nothing
 from nefele.runs.split import folds_inside
@@ -124,9 +125,9 @@ class _Comparison:
         self.frame = inputs.frame(config.node)
         unknowns = len(self.nodes) * (inputs.X.shape[1] + 1)
         self.search = _search(config, self.splits, polish=unknowns <= _FEW_UNKNOWNS)
-        self.model = self.search._template()
-        rows = self.model._take_rows(self.frame, inputs.y, None, None, reset=True)
-        self.parts = [rows, *(take(rows, train) for train, _ in self.splits)]
+        self.model = make_model(config, None)
+        rows = take_rows(self.model, self.frame, inputs.y)
+        self.parts = [rows, *(rows.take(train) for train, _ in self.splits)]
         self.n_shuffles = 2 if len(self.nodes) <= _FEW_NODES else 1
 
     def remarks(self) -> list[str]:
@@ -149,14 +150,14 @@ class _Comparison:
 
     def n_steps(self, count: int) -> int:
         """How often `tick` is called for so many candidates, at most."""
-        judged = len(self.splits) * (self.config.n_alphas + 2)  # with own and with pooled models
         rounds = 1 + count * (1 + self.n_shuffles)
-        return count * len(self.parts) + 3 * len(self.splits) + rounds * judged
+        solves = 1 + rounds * self.config.n_alphas  # without edges there is one alpha
+        return count * len(self.parts) + len(self.splits) * solves
 
     def too_large(self, kinds: list[str], named: bool) -> dict[str, str]:
         """Candidates that would take too long, and why; who is named is waited for."""
         n = len(self.nodes)
-        columns = self.inputs.X.shape[1] + self.model._targets(self.parts[0].y[:1]).shape[1]
+        columns = self.inputs.X.shape[1] + len(getattr(self.model, "classes_", [0]))
         if named:
             return {}
         found = {}
@@ -183,7 +184,7 @@ class _Comparison:
             try:
                 for part in self.parts:
                     tick(f"{name}: edges")
-                    self.model._make_graph(part)
+                    make_graph(self.model, part)
             except ValueError as error:
                 left_out[name] = f"cannot be made of these rows: {error}"
             else:
@@ -201,18 +202,17 @@ class _Comparison:
             n_shuffles=self.n_shuffles,
             random_state=self.config.seed,
         )
-        selector._tick = tick
+        selector.progress = tick
         return selector.fit(self.frame, self.inputs.y)
 
     def graph_of(self, name: str, graphs: dict[str, Any]) -> Graph:
         """The graph of a candidate, from all rows."""
         self.model.graph = CliqueGraph() if name == CLIQUE else graphs[name]
-        found: Graph = self.model._make_graph(self.parts[0])
-        return found
+        return make_graph(self.model, self.parts[0])
 
     def facts(self, selector: GraphSelectorCV) -> dict[str, Any]:
         """The comparison as plain data."""
-        helps = worth(selector)
+        *_, coupling, words = selector.summary().splitlines()
         return {
             "data": self.config.data,
             "rows": len(self.inputs.y),
@@ -222,41 +222,14 @@ class _Comparison:
             "folds": len(selector.trials_[ALONE].scores),
             "time": self.config.time,
             "shuffles": self.n_shuffles,
-            "level": selector.level,
             "rows_not_judged": selector.n_left_out_,
             "reference": selector.reference_,
             "graphs": _graph_rows(selector),
-            "helps": helps,
-            "best": selector.best_name_ if helps else None,
-            "verdict": verdict(selector),
+            "helps": selector.helps_,
+            "best": selector.best_name_ if selector.helps_ else None,
+            "verdict": words.split(" Kept:")[0],  # nothing is kept where nothing is written
+            "coupling": coupling,
         }
-
-
-def worth(selector: GraphSelectorCV) -> bool:
-    """Whether a graph helps, by 1% of the error or more: the rule of `nefele fit`."""
-    return selector.helps_ and selector.gain_ >= _least_gain(selector)
-
-
-def verdict(selector: GraphSelectorCV) -> str:
-    """The comparison in one or two sentences."""
-    if selector.helps_ and not worth(selector):
-        return (
-            f'No graph helps much: the best, "{selector.best_name_}", gains '
-            f"{selector.gain_:.3g} ± {selector.gain_se_:.2g} over {selector.reference_}, "
-            "which is less than 1% of the error."
-        )
-    # the last line of the summary; nothing is kept where nothing is written
-    text = selector.summary().splitlines()[-1].split(" Kept:")[0]
-    best = next(row for row in _graph_rows(selector) if not row["reference"])
-    if selector.helps_ or not min(best["gain"] or 0.0, best["over_shuffled"] or 0.0) > 0:
-        return text
-    error = best["over_shuffled_se"]
-    more = f"{best['over_shuffled']:.3g}" + ("" if error is None else f" ± {error:.2g}")
-    return f"{text[:-1]}, and {more} over its shuffled copies; not both are clear."
-
-
-def _least_gain(selector: GraphSelectorCV) -> float:
-    return 0.01 * abs(selector.trials_[selector.reference_].mean)
 
 
 def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
@@ -277,9 +250,8 @@ def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
                 "gain_se": _number(table["gain_se"][place]),
                 "over_shuffled": _number(table["graph_part"][place]),
                 "over_shuffled_se": _number(table["graph_part_se"][place]),
-                "helps": bool(
-                    table["helps"][place] and table["gain"][place] >= _least_gain(selector)
-                ),
+                "helps": bool(table["helps"][place]),
+                "coupling": str(table["coupling"][place]),
             }
         )
     return found

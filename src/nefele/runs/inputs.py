@@ -232,7 +232,7 @@ def _places(
     """Coordinates of each node, and whether they are latitude and longitude."""
     if config.coords is None:
         return None, False
-    from nefele.estimators._coords import metric_of
+    from nefele.graph_learning.coordinates import metric_of
 
     geographic = metric_of(list(config.coords)) == "haversine"
     points = np.column_stack([table.numbers(name) for name in config.coords])

@@ -77,8 +77,15 @@ class Fit:
     positions: Array | None
 
     @classmethod
-    def of(cls, model: Any, problem: Problem, w: Array, positions: Array | None, geo: bool) -> Fit:
-        """From an estimator and its parameters w in the units of the problem."""
+    def of(
+        cls,
+        model: Any,
+        problem: Problem,
+        point: tuple[Array, Array],
+        positions: Array | None,
+        geo: bool,
+    ) -> Fit:
+        """From an estimator and its parameters and duals in the units of the problem."""
         graph = problem.graph
         small = graph.n_nodes <= _MOST_DRAWN
         result = None
@@ -86,7 +93,7 @@ class Fit:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tol = min(model.tol, _PROOF) if small else model.tol
-                result = solve(problem, tol=tol, max_iter=_STEPS, w0=w, u0=model._flow)
+                result = solve(problem, tol=tol, max_iter=_STEPS, w0=point[0], u0=point[1])
         if not small:
             return cls(model, problem, result, model.clusters_, None)
         edges = np.column_stack([graph.head, graph.tail])

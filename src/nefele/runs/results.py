@@ -18,7 +18,8 @@ from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.spreadsheets import write_csv
-from nefele.runs.wording import METRICS, Comparison, edge_notes, missed_notes
+from nefele.runs.wording import METRICS, edge_notes, missed_notes
+from nefele.selection import Verdict
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -128,11 +129,11 @@ def coef_table(found: Arrays) -> Any:
     return pl.DataFrame([nodes, *(pl.Series(name, coef[:, j]) for j, name in enumerate(names))])
 
 
-def compared(found: Arrays) -> Comparison:
-    """The comparison at the held-out rows, from the arrays of a run."""
+def compared(found: Arrays) -> Verdict:
+    """The verdict at the held-out rows, from the arrays of a run."""
     on = found["held_out"] > 0
     coupled = found["node_error"][int(found["chosen"])]
-    return Comparison(
+    return Verdict(
         found["own_error"][on],
         found["pooled_error"][on],
         coupled[on],
@@ -189,29 +190,28 @@ def _never_held(config: RunConfig, found: Arrays) -> list[str]:
 
 
 def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]:
-    """The comparison at held-out rows, and the choice."""
-    comparison, chosen = compared(found), stages.chosen
-    better, worse = comparison.count(comparison.coupled)
-    gain, error = comparison.gain()
+    """The verdict at held-out rows, and the choice."""
+    verdict, chosen = compared(found), stages.chosen
+    better, worse = verdict.count(verdict.coupled)
     summary: dict[str, Any] = {
-        "verdict": comparison.verdict(),
-        "helps": comparison.helps,
+        "verdict": verdict.text(),
+        "helps": verdict.helps,
         "metric": METRICS[config.task],
-        "scores": dict(comparison.scores),
-        "gain": finite(gain),
-        "gain_se": finite(error),
+        "scores": dict(verdict.scores),
+        "gain": finite(verdict.gain.mean),
+        "gain_se": finite(verdict.gain.error),
         "nodes_judged": int((found["held_out"] > 0).sum()),
         "nodes_better": better,
         "nodes_worse": worse,
-        "pooled_better": comparison.count(comparison.pooled)[0],
-        "pooled_worse": comparison.count(comparison.pooled)[1],
+        "pooled_better": verdict.count(verdict.pooled)[0],
+        "pooled_worse": verdict.count(verdict.pooled)[1],
         "alpha": float(stages.alphas[chosen]),
         "clusters": int(found["clusters"][chosen].max()) + 1,
     }
     if "wrong" in stages.held:
         wrong = stages.held["wrong"]
         shares = (wrong[-1], wrong[0], wrong[1 + chosen])
-        names = [name for name, _ in comparison.scores]
+        names = [name for name, _ in verdict.scores]
         summary["wrong"] = dict(zip(names, map(float, shares), strict=True))
     return summary
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nefele._ids import IdIndex, distinct
 from nefele.estimators import ForwardWithinNode, WithinNodeKFold
-from nefele.estimators.splitters import _dense_ranks, _ranks, _times
+from nefele.selection.splits import as_times, dense_ranks, ranks
 
 Index = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def hold_out(ids: NDArray[Any], times: NDArray[Any] | None, seed: int) -> tuple[
     """
     owner = IdIndex(distinct(ids)).positions(ids)
     if times is None:
-        times = _ranks(owner, np.random.default_rng(seed).permutation(len(ids)))
+        times = ranks(owner, np.random.default_rng(seed).permutation(len(ids)))
         late = _latest(owner, times)
         if not late.any():
             raise ValueError(
@@ -38,7 +38,7 @@ def hold_out(ids: NDArray[Any], times: NDArray[Any] | None, seed: int) -> tuple[
                 "node column that gathers rows."
             )
     else:
-        ticks = _times(times)
+        ticks = as_times(times)
         late = _latest(owner, ticks)
         if not late.any():
             raise ValueError(_why_none(owner, ticks))
@@ -67,7 +67,7 @@ def _latest(owner: Index, times: Index) -> NDArray[np.bool_]:
 
 def _why_none(owner: Index, times: Index) -> str:
     """Error text when no node has latest rows that can be held out."""
-    if int(_dense_ranks(owner, times).max(initial=0)) == 0:
+    if int(dense_ranks(owner, times).max(initial=0)) == 0:
         return (
             "Some node must have at least 2 times, so that the latest can be held out; in every "
             "node all rows have the same time. Leave out --time, or name another column."
@@ -88,13 +88,13 @@ def folds_inside(
         splitter: Any = WithinNodeKFold(min(folds, len(ids)), shuffle=True, random_state=seed)
         return list(splitter.split(ids, None, ids))
     owner = IdIndex(distinct(ids)).positions(ids)
-    longest = int(_dense_ranks(owner, _times(times)).max()) + 1
+    longest = int(dense_ranks(owner, as_times(times)).max()) + 1
     if longest < 3:
         raise ValueError(
             f"Choosing alpha forward in time needs a node with at least 3 training times; the "
             f"longest has {longest}. Leave out --time, or give --alpha."
         )
     table = np.empty(len(ids), dtype=[("id", ids.dtype), ("time", np.int64)])
-    table["id"], table["time"] = ids, _times(times)
+    table["id"], table["time"] = ids, as_times(times)
     splitter = ForwardWithinNode(min(folds, longest - 1), node="id", time="time")
     return list(splitter.split(table))

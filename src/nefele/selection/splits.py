@@ -113,7 +113,7 @@ class WithinNodeKFold(_NodeSplitter):
         order = np.arange(len(owner))
         if self.shuffle:
             order = check_random_state(self.random_state).permutation(len(owner))
-        fold = _folds(owner, _ranks(owner, order), k)
+        fold = _folds(owner, ranks(owner, order), k)
         for number in range(k):
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
@@ -172,9 +172,9 @@ class ForwardWithinNode(_NodeSplitter):
         k = self.get_n_splits()
         owner = self._owners(X, groups)
         if self.time is None:
-            rank = _ranks(owner, np.arange(len(owner)))
+            rank = ranks(owner, np.arange(len(owner)))
         else:
-            rank = _dense_ranks(owner, _times(column_of(X, self.time, "time")))
+            rank = dense_ranks(owner, as_times(column_of(X, self.time, "time")))
         count = np.zeros(owner.max(initial=-1) + 1, dtype=np.int64)
         np.maximum.at(count, owner, rank + 1)
         longest = int(count.max(initial=0))
@@ -213,7 +213,7 @@ def column_of(X: Any, name: Any, role: str) -> Any:
     return values[:, name]
 
 
-def _times(column: Any) -> NDArray[Any]:
+def as_times(column: Any) -> NDArray[Any]:
     """Times that compare: numbers, dates, or anything with an order, as ranks."""
     codes = getattr(getattr(column, "cat", None), "codes", None)  # an order of its own
     if codes is not None and getattr(column.cat, "ordered", False):
@@ -235,7 +235,7 @@ def _times(column: Any) -> NDArray[Any]:
         raise ValueError(f"time must have an order; {error}. Use numbers or dates.") from None
 
 
-def _ranks(owner: Index, order: Index) -> Index:
+def ranks(owner: Index, order: Index) -> Index:
     """Place of each row among the rows of its node, when rows come in the given order."""
     rank = np.empty(len(owner), dtype=np.int64)
     rows = order[np.argsort(owner[order], kind="stable")]
@@ -244,7 +244,7 @@ def _ranks(owner: Index, order: Index) -> Index:
     return rank
 
 
-def _dense_ranks(owner: Index, times: NDArray[Any]) -> Index:
+def dense_ranks(owner: Index, times: NDArray[Any]) -> Index:
     """Place of each row's time among the distinct times of its node."""
     rows = np.lexsort((times, owner))
     new_node = np.diff(owner[rows], prepend=-1) != 0

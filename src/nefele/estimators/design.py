@@ -33,6 +33,10 @@ class Rows:
     node_ids: NDArray[Any]
     sample_weight: Array
 
+    def take(self, index: NDArray[np.int64]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[index], self.y[index], self.node_ids[index], self.sample_weight[index])
+
     def then(self, other: Rows) -> Rows:
         """These rows and those of another batch."""
         ids = [self.node_ids, other.node_ids]
@@ -80,9 +84,22 @@ class Design:
         """The same design with another strength of the coupling; what is computed is shared."""
         return replace(self, problem=self.problem.with_lam(alpha if self.coupled.any() else 0.0))
 
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Columns of the parameters that the graph couples."""
+        return np.flatnonzero(np.tile(self.coupled, self.n_outputs))
+
     def coupled_part(self, w: Array) -> Array:
-        """The coupled entries of w, shape (n_nodes, k)."""
-        return w[:, np.tile(self.coupled, self.n_outputs)]
+        """The coupled entries of w, shape (n_nodes, k); all of them when none is coupled."""
+        return w[:, self.columns] if self.coupled.any() else w
+
+    def one_model(self, loss: Any) -> Problem:
+        """The problem of one model for all rows, each with its share in the sum of the losses."""
+        data = self.problem.data
+        assert data is not None
+        ptr = np.array([0, data.n_rows])
+        pooled = LocalData(data.X, data.y, ptr, sample_weight=data.row_weight)
+        return Problem(Graph([0], [], []), pooled, loss=loss, lam=0.0)
 
     def to_units(self, w: Array, *, fill: bool = True) -> tuple[Array, Array]:
         """Coefficients (n_nodes, n_outputs, d) and intercepts (n_nodes, n_outputs) for raw X.
@@ -235,12 +252,6 @@ def local_data(
     return LocalData(
         data.X, data.y, data.ptr, data.ids, sample_weight=data.sample_weight, node_weight=factor
     )
-
-
-def pooled_data(data: LocalData) -> LocalData:
-    """All rows as one node, each with its share in the sum of the losses."""
-    ptr = np.array([0, data.n_rows])
-    return LocalData(data.X, data.y, ptr, sample_weight=data.row_weight)
 
 
 def make_problem(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from nefele._checks import Array, as_float_array, check_finite, type_name
+from nefele._checks import Array, as_float_array, check_finite, is_frame, type_name
 from nefele._ids import IdIndex, as_ids
-from nefele.estimators._nodes import is_frame
 from nefele.graphs.points import embed
 
 _EARTH = ({"lat", "latitude"}, {"lon", "lng", "long", "longitude"})

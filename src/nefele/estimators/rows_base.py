@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
-from nefele._checks import LARGEST, Array
-from nefele.estimators import _design
-from nefele.estimators._design import Rows
-from nefele.estimators._nodes import column_of_array, is_frame, split_nodes, text_column
-from nefele.estimators.builders import MomentsKNN, TrainingRows
+from nefele._checks import LARGEST, Array, is_frame
+from nefele.estimators.design import Rows, graph_nodes
+from nefele.estimators.nodes import column_of_array, split_nodes, text_column
 from nefele.graph import Graph
+from nefele.graph_learning.builders import MomentsKNN, TrainingRows
 from nefele.graphs import as_graph
 
 
@@ -162,7 +161,7 @@ class RowsBase(BaseEstimator):
             return self.graph
         if self.graph is None:
             if self.node is None and not rows.node_ids.any():
-                return _design.graph_nodes(rows.node_ids)
+                return graph_nodes(rows.node_ids)
             builder: Any = MomentsKNN()
         elif hasattr(self.graph, "fit_graph"):
             if isinstance(self.graph, type):

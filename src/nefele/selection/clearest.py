@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.graph import Graph
+from nefele.result import equal_groups
 
+_SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
 _ALIKE = 0.9  # adjusted Rand index from which two partitions count as the same
 
 
@@ -60,3 +63,35 @@ def clearest(alphas: Array, labels: NDArray[Any], most: int) -> tuple[int, int] 
         if length > longest * (1 + 1e-9):
             best, longest = (int(first), last), length
     return best
+
+
+def clearest_point(alphas: Array, labels: NDArray[Any], most: int) -> int | None:
+    """Middle of the clearest stretch, as a place among descending alphas >= 0; None without one."""
+    on = alphas > 0
+    stretch = clearest(alphas[on], labels[on], most) if on.any() else None
+    return None if stretch is None else sum(stretch) // 2
+
+
+def cluster_table(
+    graph: Graph, own: Array, points: list[Array], labelled: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Cluster of each node at each point of a path, shape (n_alphas, n_nodes).
+
+    Equal is measured by the spread of the nodes' own fits, one scale along the whole path.
+
+    Parameters
+    ----------
+    graph : Graph
+    own : array of shape (n_nodes, k)
+        Own fits, the part that is coupled.
+    points : list of arrays of shape (n_nodes, k)
+    labelled : bool array of shape (n_nodes,)
+        Nodes with data.
+    """
+    unit = float(np.ptp(own[labelled], axis=0).max(initial=0.0))
+    found = []
+    for part in points:
+        wide = float(np.ptp(part, axis=0).max(initial=0.0))
+        tol = _SAME * unit / wide if unit * wide > 0 else _SAME
+        found.append(equal_groups(graph, part, tol))
+    return np.stack(found)

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 
 from nefele._checks import Array, check_count, check_flag, check_name, check_number
 from nefele._ids import IdIndex, describe, distinct
-from nefele.estimators._coords import Coordinates, as_coordinates, metric_of
 from nefele.graph import Graph
+from nefele.graph_learning.coordinates import Coordinates, as_coordinates, metric_of
 from nefele.graphs import knn
 
 __all__ = ["GraphBuilder", "MomentsKNN", "SpatialKNN", "TrainingRows"]

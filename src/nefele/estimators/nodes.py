@@ -8,23 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nefele._checks import check_name, type_name
+from nefele._checks import check_name, is_frame, type_name
 from nefele._ids import as_ids, describe, did_you_mean, distinct
 
 Ids = NDArray[Any]
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a table with named columns, such as one of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(X, "to_numpy")
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a table, None for arrays and for names that are no strings."""
-    if not is_frame(X):
-        return None
-    names = list(X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
 
 
 def split_nodes(X: Any, node: Any, node_ids: Any = None) -> tuple[Any, Ids | None]:

@@ -7,31 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import t as student_t
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nefele._checks import Array, check_count, check_number, type_name
+from nefele._checks import Array, check_count, type_name
 from nefele._ids import distinct
+from nefele.estimators import fitting
 from nefele.estimators._cv_base import GTVBaseCV
-from nefele.estimators._design import Rows
-from nefele.estimators._folds import Scorer
 from nefele.estimators.cv import GTVRegressorCV
-from nefele.graph_learning._compare import (
-    ALONE,
-    CLIQUE,
-    CliqueGraph,
-    NoEdges,
-    ShuffledGraph,
-    Trial,
-    judged_rows,
-    mean_and_error,
-    named_graphs,
-    run_trial,
-)
+from nefele.estimators.design import Rows
+from nefele.estimators.graph_trials import Trial, judged_rows, named_graphs, run_trial
+from nefele.graph_learning.references import ALONE, CLIQUE, CliqueGraph, NoEdges, ShuffledGraph
+from nefele.selection import Gain, Verdict
 
 __all__ = ["GraphSelectorCV"]
 
@@ -41,9 +29,9 @@ class GraphSelectorCV(BaseEstimator):
 
     Rows are held out inside each node; a builder learns its graph from the training rows of each
     fold; the strength of the coupling is chosen for each fold by the other folds. A graph helps
-    when it beats the better of "no edges" and "one clique", and its own shuffled copies, in
-    one-sided paired t-tests over the folds. Without one that helps, the better of the two
-    references is kept.
+    when the verdict on its gain is "yes" (see `nefele.selection.Verdict`: two standard errors over
+    the nodes, and 1% of the error), over the better of "no edges" and "one clique" and over its
+    own shuffled copies. Without one that helps, the better of the two references is kept.
 
     Parameters
     ----------
@@ -56,9 +44,6 @@ class GraphSelectorCV(BaseEstimator):
         Column of X with the node ids; default that of the estimator.
     n_shuffles : int
         Shuffled copies of each candidate; 0: no such control.
-    level : float in (0, 1)
-        Of the tests. With five folds 0.05 asks for a gain above 2.1 standard errors, with three
-        above 2.9. Take a lower one when there are many candidates.
     max_complete : int
         Nodes up to which "one clique" is a complete graph, see `CliqueGraph`.
     random_state : int
@@ -69,7 +54,8 @@ class GraphSelectorCV(BaseEstimator):
     cv_results_ : dict
         For each graph: name, mean_test_score, std_test_score, rank_test_score,
         split0_test_score, ..., alpha, n_edges, gain and gain_se over the better reference,
-        graph_part and graph_part_se over the shuffled copies, helps.
+        graph_part and graph_part_se over the shuffled copies, helps; and coupling, the verdict
+        on coupling over this graph as `GTVRegressorCV` has it.
     best_name_ : str
     helps_ : bool
         Whether any candidate helps.
@@ -78,7 +64,13 @@ class GraphSelectorCV(BaseEstimator):
     best_graph_ : Graph
     alpha_ : float
     gain_, gain_se_ : float
-        Of the best candidate over the better reference, helping or not.
+        Of the best candidate over the better reference, helping or not; standard error over the
+        nodes, with a `scoring` over the folds.
+    verdict_ : nefele.selection.Verdict
+        Of the best candidate, over own data only and one model: that of `GTVRegressorCV` with
+        this graph and the same folds. Coupling may help where the graph does not: by shrinkage.
+    progress : callable or None
+        Set before `fit`: told the name of the graph at each solve.
     n_left_out_ : int
         Held-out rows that were not judged, as their node had no training row in the fold.
 
@@ -94,7 +86,7 @@ class GraphSelectorCV(BaseEstimator):
     ('loss', True)
     """
 
-    _tick: Callable[[str], object] | None = None  # for progress: told of each model judged
+    progress: Callable[[str], object] | None = None
 
     def __init__(
         self,
@@ -103,7 +95,6 @@ class GraphSelectorCV(BaseEstimator):
         estimator: Any = None,
         node: Any = None,
         n_shuffles: int = 2,
-        level: float = 0.05,
         max_complete: int = 60,
         random_state: int = 0,
     ) -> None:
@@ -111,7 +102,6 @@ class GraphSelectorCV(BaseEstimator):
         self.estimator = estimator
         self.node = node
         self.n_shuffles = n_shuffles
-        self.level = level
         self.max_complete = max_complete
         self.random_state = random_state
 
@@ -128,15 +118,13 @@ class GraphSelectorCV(BaseEstimator):
         self
         """
         check_count(self.n_shuffles, "n_shuffles")
-        if not 0 < check_number(self.level, "level", low=0.0) < 1:
-            raise ValueError(f"level must lie in (0, 1); got {self.level!r}.")
         named = {**self._references(), **named_graphs(self.graphs)}
         search = self._search()
         model = search._template()
         model.graph = None
         if search.node is None and node_ids is None:
             raise ValueError("A graph needs the node of each row: give node= or node_ids=.")
-        rows = model._take_rows(X, y, sample_weight, node_ids, reset=True)
+        rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
         if len(distinct(rows.node_ids)) < 2:
             raise ValueError("Graphs can be compared over 2 nodes or more; all rows are of one.")
         every = search._splits(X, y, sample_weight, node_ids, None, rows)
@@ -146,51 +134,39 @@ class GraphSelectorCV(BaseEstimator):
                 "No held-out row is of a node with training rows: give each node 2 rows or more."
             )
         self.n_left_out_ = sum(len(b) for _, b in every) - sum(len(b) for _, b in splits)
-        self._judge(self._run(search, model, named, rows, splits))
+        scoring = search._scoring(model, X, sample_weight)
+        self._judge(self._run(search, model, named, rows, splits, scoring))
         self.alpha_ = self.trials_[self.best_name_].alpha
         best = copy.copy(model).set_params(graph=named[self.best_name_], alpha=self.alpha_)
-        design = best._make_design(rows, best._make_graph(rows))
-        self.best_estimator_ = best._solve(rows, design)
+        self.best_estimator_ = fitting.fit_design(best, rows, fitting.make_design(best, rows))
         self.best_graph_ = self.best_estimator_.graph_
         return self
 
     def _run(
-        self, search: Any, model: Any, named: dict[str, Any], rows: Rows, splits: Any
+        self, search: Any, model: Any, named: dict[str, Any], rows: Rows, splits: Any, scoring: Any
     ) -> dict[str, Array]:
-        """Fill `trials_`; returns the mean scores of the shuffled copies, fold by fold."""
-        if search.scoring is None:
-            score = search._default_scorer(model)
-        else:
-            score = check_scoring(model, search.scoring)
+        """Fill `trials_`; returns the mean errors of the shuffled copies, node by node."""
         self.trials_: dict[str, Trial] = {}
         shuffled: dict[str, Array] = {}
+        judge = (rows, splits, scoring)
         for name, graph in named.items():
-            told = self._told(score, name)
             try:
-                self.trials_[name] = run_trial(search, model, graph, rows, splits, told)
+                self.trials_[name] = run_trial(search, model, graph, *judge, self._told(name))
             except ValueError as error:
                 raise ValueError(f'Candidate "{name}": {error}') from error
             if name in (ALONE, CLIQUE) or not self.n_shuffles:
                 continue
-            told = self._told(score, f"{name}, shuffled")
+            told = self._told(f"{name}, shuffled")
             copies = [
-                run_trial(search, model, ShuffledGraph(graph, seed), rows, splits, told)
+                run_trial(search, model, ShuffledGraph(graph, seed), *judge, told)
                 for seed in range(self.random_state, self.random_state + self.n_shuffles)
             ]
-            shuffled[name] = np.mean([one.scores for one in copies], axis=0)
+            shuffled[name] = np.mean([one.verdict.coupled for one in copies], axis=0)
         return shuffled
 
-    def _told(self, score: Scorer, name: str) -> Scorer:
-        """The same score, with a call of `_tick` for each model that is judged."""
-        tick = self._tick
-        if tick is None:
-            return score
-
-        def counted(*args: Any, **kwargs: Any) -> float:
-            tick(name)
-            return score(*args, **kwargs)
-
-        return counted
+    def _told(self, name: str) -> Callable[[Any], object] | None:
+        progress = self.progress
+        return None if progress is None else lambda result: progress(name)
 
     def _references(self) -> dict[str, Any]:
         return {ALONE: NoEdges(), CLIQUE: CliqueGraph(self.max_complete)}
@@ -207,20 +183,23 @@ class GraphSelectorCV(BaseEstimator):
 
     def _judge(self, shuffled: dict[str, Array]) -> None:
         """Fill `cv_results_` and choose."""
-        trials = self.trials_
+        trials, names = self.trials_, list(self.trials_)
         self.reference_ = max((ALONE, CLIQUE), key=lambda name: trials[name].mean)
-        rival = trials[self.reference_].scores
-        names = list(trials)
-        gain = np.array([mean_and_error(trials[name].scores - rival) for name in names])
-        part = np.full((len(names), 2), np.nan)
-        for name, scores in shuffled.items():
-            part[names.index(name)] = mean_and_error(trials[name].scores - scores)
+        rival = trials[self.reference_].verdict.coupled
+        self._gains = {name: _gain(trials[name], rival) for name in names}
+        self._parts = {name: _gain(trials[name], errors) for name, errors in shuffled.items()}
         candidate = np.array([name not in (ALONE, CLIQUE) for name in names])
-        helps = candidate & self._clear(gain, len(rival))
-        if shuffled:
-            helps &= self._clear(part, len(rival))
+        clear = [
+            self._gains[name].helps == "yes"
+            and (name not in shuffled or self._parts[name].helps == "yes")
+            for name in names
+        ]
+        helps = candidate & clear
         mean = np.array([trials[name].mean for name in names])
         table = np.stack([trials[name].scores for name in names])
+        gain = np.array([(one.mean, one.error) for one in self._gains.values()])
+        parts = [self._parts.get(name, _NONE) for name in names]
+        part = np.array([(one.mean, one.error) for one in parts])
         self.cv_results_ = {
             "name": np.array(names, dtype=object),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
@@ -234,18 +213,14 @@ class GraphSelectorCV(BaseEstimator):
             "graph_part": part[:, 0],
             "graph_part_se": part[:, 1],
             "helps": helps,
+            "coupling": np.array([trials[name].verdict.helps for name in names]),
         }
         self.helps_ = bool(helps.any())
         place = int(np.argmax(np.where(helps if self.helps_ else candidate, mean, -np.inf)))
-        self.gain_, self.gain_se_ = (float(value) for value in gain[place])
         self._lead = names[place]
-        self.best_name_ = names[place] if self.helps_ else self.reference_
-
-    def _clear(self, gain: Array, n_folds: int) -> NDArray[np.bool_]:
-        """Whether gains (mean, standard error) are above zero; with one fold, any gain is."""
-        if n_folds < 2:
-            return gain[:, 0] > 0
-        return gain[:, 0] > student_t.ppf(1 - self.level, n_folds - 1) * gain[:, 1]
+        self.gain_, self.gain_se_ = (float(value) for value in gain[place])
+        self.verdict_: Verdict = trials[self._lead].verdict
+        self.best_name_ = self._lead if self.helps_ else self.reference_
 
     def summary(self) -> str:
         """The comparison in words: a line for each graph, then what it means.
@@ -268,7 +243,7 @@ class GraphSelectorCV(BaseEstimator):
                 f"{table['gain'][k]:9.3g}  {table['gain_se'][k]:8.2g}  "
                 f"{'-' if np.isnan(part) else f'{part:.3g}':>13}  {table['n_edges'][k]}"
             )
-        return "\n".join([*lines, self._verdict()])
+        return "\n".join([*lines, f'With "{self._lead}": {self.verdict_.text()}', self._words()])
 
     def plot(self, ax: Any = None) -> Any:
         """Gains of the candidates over the reference and over their shuffled copies.
@@ -286,20 +261,22 @@ class GraphSelectorCV(BaseEstimator):
         check_is_fitted(self, "cv_results_")
         return draw_comparison(self, ax)
 
-    def _verdict(self) -> str:
-        lead = list(self.cv_results_["name"]).index(self._lead)
-        part = self.cv_results_["graph_part"][lead]
-        words = f"{self.gain_:.3g} ± {self.gain_se_:.2g}"
+    def _words(self) -> str:
+        gain, part = self._gains[self._lead], self._parts.get(self._lead, _NONE)
         if not self.helps_:
-            why = f'the best, "{self._lead}", gains {words} over {self.reference_}'
-            if self.gain_ > 0 and part <= 0:
+            why = f'the best, "{self._lead}", gains {gain} over {self.reference_}'
+            if gain.mean > 0 and part.mean <= 0:
                 why += ", and its shuffled copies do as well: that is shrinkage, not the graph"
+            elif gain.mean > 2 * gain.error and not gain.worth:
+                why += ", which is less than 1% of the error"
+            elif gain.mean > 0 and part.mean > 0:
+                why += f", and {part} over its shuffled copies; not both are clear"
             return f"No graph helps: {why}. Kept: {self.reference_}."
-        text = f'"{self._lead}" helps: {words} over {self.reference_}.'
+        text = f'"{self._lead}" helps: {gain} over {self.reference_}.'
         whole = self.trials_[self._lead].mean - self.trials_[ALONE].mean
-        if np.isnan(part) or not whole > 0:
+        if np.isnan(part.mean) or not whole > 0:
             return text
-        share = part / whole
+        share = part.mean / whole
         if share > 0.995:
             return f"{text} All of its gain of {whole:.3g} over no edges is the graph."
         return (
@@ -322,3 +299,10 @@ class GraphSelectorCV(BaseEstimator):
         """Score of the best estimator: R^2, or the share of right classes."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
+
+
+_NONE = Gain(np.nan, np.nan, np.nan)  # over shuffled copies that were not asked for
+
+
+def _gain(trial: Trial, rival: Array) -> Gain:
+    return Gain.over(rival, trial.verdict.coupled, trial.verdict.held_out)

@@ -1,0 +1,155 @@
+"""An estimator fitted step by step: what searches, runs and comparisons need of it.
+
+`rows` -> `graph` -> `design` -> `path_points` or `fit`; `contest` judges it at held-out rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from nefele._checks import Array
+from nefele.estimators._base import GTVBase, raw
+from nefele.estimators.design import Design, Rows
+from nefele.graph import Graph
+from nefele.paths.follow import whole_solve
+from nefele.result import ConvergenceWarning, DataWarning, Result
+from nefele.selection.clearest import cluster_table
+from nefele.selection.folds import Fold, Told, quiet_path, run_contest
+from nefele.selection.judge import Judge, Scorer
+
+Index = NDArray[np.int64]
+
+
+def take_rows(
+    model: GTVBase, X: Any, y: Any, sample_weight: Any = None, node_ids: Any = None
+) -> Rows:
+    """Validated rows, without those of weight zero; the model learns its features and classes."""
+    return model._take_rows(X, y, sample_weight, node_ids, reset=True)
+
+
+def make_graph(model: GTVBase, rows: Rows) -> Graph:
+    """The graph of the model, learnt from these rows where it has a builder."""
+    return model._make_graph(rows)
+
+
+def make_design(model: GTVBase, rows: Rows) -> Design:
+    """The problem of these rows over the model's graph, and the way back to the units of X."""
+    return model._make_design(rows, model._make_graph(rows))
+
+
+def fit_design(model: GTVBase, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
+    """The model fitted to a design, from w0 and u0."""
+    return model._solve(rows, design, w0, u0)
+
+
+def parameters(model: GTVBase, design: Design) -> tuple[Array, Array]:
+    """Parameters and duals of a fitted model as those of the design's problem."""
+    return design.from_units(*model._stacked()), model._flow
+
+
+def in_units(model: GTVBase, design: Design, w: Array) -> tuple[Array, Array]:
+    """Coefficients and intercepts, as the fitted attributes have them, of parameters w."""
+    return model._shaped(*design.to_units(w))
+
+
+def path_points(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:
+    """Solutions for descending alphas, each started at the one before."""
+    return quiet_path(design.problem, alphas, bool(design.coupled.any()), _options(model))
+
+
+def clusters_along(model: GTVBase, design: Design, points: list[Result]) -> NDArray[np.int64]:
+    """Cluster of each node at each point of a path, shape (n_alphas, n_nodes)."""
+    (own,) = path_points(model, design, np.zeros(1))
+    parts = [design.coupled_part(point.w) for point in (own, *points)]
+    problem = design.problem
+    return cluster_table(problem.graph, parts[0], parts[1:], problem.loss.labelled)
+
+
+def run_fold(
+    template: GTVBase,
+    rows: Rows,
+    split: tuple[Index, Index],
+    alphas: Array,
+    scorer: Scorer | None = None,
+    told: Told | None = None,
+    table: Any = None,
+) -> Fold:
+    """Fit on the training rows of a split, for all alphas, and judge on the others.
+
+    A scorer sees the held-out rows of `table`, X as the user gave it, or else their numbers.
+    """
+    return run_contest(_Contest(template, rows, split, scorer, table), alphas, told)
+
+
+class _Contest:
+    """The training rows of a split as a problem, and the held-out rows to judge its solutions."""
+
+    def __init__(
+        self,
+        template: GTVBase,
+        rows: Rows,
+        split: tuple[Index, Index],
+        scorer: Scorer | None,
+        table: Any,
+    ) -> None:
+        self._model = model = copy.copy(template)
+        part, held, places = rows.take(split[0]), rows.take(split[1]), split[1]
+        self._design = design = make_design(model, part)
+        self.problem, self.coupled = design.problem, bool(design.coupled.any())
+        self.options, self.one_model = _options(model), _one_model(model, design)
+        model.graph_ = self.problem.graph
+        model.nodes_ = np.array(model.graph_.ids)
+        coef, intercept = model._shaped(*design.to_units(self.one_model, fill=False))
+        model.pooled_coef_, model.pooled_intercept_ = coef[0], intercept[0]
+        known = model.graph_.positions(held.node_ids) >= 0
+        self.n_left_out = 0
+        if model.unseen == "raise":
+            self.n_left_out = int((~known).sum())
+            held, places = held.take(np.flatnonzero(known)), places[known]
+        place = model.graph_.positions(held.node_ids)
+        with_rows = (place >= 0) & self.problem.loss.labelled[place]
+        self.judge = Judge(held.node_ids, held.sample_weight, with_rows, scorer)
+        self._held, self._y = held, _labels(model, held.y)
+        self._X = np.arange(len(held.y))[:, None]
+        if table is not None:
+            self._X = _safe_indexing(table, places)
+
+    def score(self, w: Array, *, fill: bool = True) -> float:
+        """The judge's score of these parameters; predictions are computed once."""
+        model, X = self._model, self._X
+        model.coef_, model.intercept_ = model._shaped(*self._design.to_units(w, fill=fill))
+        z = raw(model, self._held.X, self._held.node_ids)
+        shown: Any = copy.copy(model)
+
+        def known(given: Any, node_ids: Any = None) -> Array:
+            return z if given is X else type(model)._raw(shown, given, node_ids)
+
+        shown._raw = known
+        return self.judge(shown, X, self._y)
+
+
+def _options(model: GTVBase) -> dict[str, Any]:
+    return {"solver": model.solver, "tol": model.tol, "max_iter": model.max_iter}
+
+
+def _labels(model: Any, y: Array) -> NDArray[Any]:
+    """The target as the user gave it, from the numbers the core works with."""
+    if not hasattr(model, "classes_"):
+        return y
+    code = (y > 0).astype(np.int64) if model._n_outputs == 1 else y.astype(np.int64)
+    return np.asarray(model.classes_[code])
+
+
+def _one_model(model: GTVBase, design: Design) -> Array:
+    """Parameters of one model for all rows, with the same weighting, shape (1, d)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        return whole_solve(design.one_model(model._core_loss()), tol=model.tol).w

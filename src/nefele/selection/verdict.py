@@ -1,0 +1,210 @@
+"""Whether coupling helps at held-out rows: one rule for all who ask, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+
+OWN, POOLED, COUPLED = "own data only", "one model", "nefele"
+_WORTH = 0.01  # gain, relative to the error, below which nobody should care
+_MOST = 0.5  # share of the gain that is worth naming who carries it
+_SAME = 1e-6  # relative difference of errors that is none
+
+
+@dataclass(frozen=True)
+class Gain:
+    """By how much errors fall below those of a rival, and how surely.
+
+    Attributes
+    ----------
+    mean : float
+        Mean over all held-out rows.
+    error : float
+        Its standard error over the nodes (or folds); NaN with one.
+    size : float
+        The rival's error.
+
+    Examples
+    --------
+    >>> found = Gain.over(np.array([2.0, 3.0]), np.array([1.0, 1.5]), np.array([5, 5]))
+    >>> found.mean, found.helps, str(found)
+    (1.25, 'yes', '1.25 ± 0.25')
+    """
+
+    mean: float
+    error: float
+    size: float
+
+    @classmethod
+    def over(cls, rival: Array, errors: Array, weight: NDArray[np.float64 | np.int64]) -> Gain:
+        """From mean errors of nodes and the weights of their held-out rows, each of shape (n,)."""
+        share = weight / weight.sum()
+        difference = rival - errors
+        mean, size = float(share @ difference), float(np.average(rival, weights=weight))
+        n = len(share)
+        if n < 2:
+            return cls(mean, float("nan"), size)
+        spread = float(np.sqrt((share**2) @ (difference - mean) ** 2))
+        return cls(mean, spread * float(np.sqrt(n / (n - 1))), size)
+
+    @property
+    def worth(self) -> bool:
+        """Whether it is 1% of the rival's error or more."""
+        return not self.mean < _WORTH * self.size
+
+    @property
+    def helps(self) -> str:
+        """Whether it helps: "yes", "probably", "unclear" or "no"; see `Verdict` for the rule."""
+        if not self.mean > _SAME * abs(self.size):
+            return "no"
+        if not self.worth or not self.mean > self.error:
+            return "unclear"
+        return "yes" if self.mean > 2 * self.error else "probably"
+
+    def __str__(self) -> str:
+        error = "" if np.isnan(self.error) else f" ± {self.error:.2g}"
+        return f"{self.mean:.3g}{error}"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Whether coupling helps: own models, one model and coupled models at the same held-out rows.
+
+    The rival is the better of own models and one model, by the mean error over all rows. Node i
+    has the share p_i of the held-out rows and the mean errors r_i (rival) and c_i (coupled):
+
+        gain  = sum_i p_i g_i,   g_i = r_i - c_i,
+        error = sqrt(n / (n - 1) sum_i p_i^2 (g_i - gain)^2),   the standard error over n nodes.
+
+    Coupling helps ("yes") when gain > 2 error, "probably" when gain > error; both only when the
+    gain is 1% of the rival's error or more. A smaller gain, or one without a standard error, is
+    "unclear"; none at all is "no". The alpha that a row judges is chosen without that row, by the
+    other folds; see `choose_by_others`.
+
+    Nodes are the units since it is they that differ: folds share most of their training rows, and
+    a gain that one node carries is no gain of the others. A score that is no mean over rows has
+    no errors of nodes: there the parts are the folds, with equal shares.
+
+    Attributes
+    ----------
+    own, pooled, coupled : arrays of shape (n,)
+        Mean error of each node that has held-out rows; `own` is NaN where nodes are held out as a
+        whole.
+    held_out : array of shape (n,)
+        Their numbers of held-out rows, or the weight of these.
+    nodes : sequence of str
+        Their ids, to name those that carry the gain.
+    part : {"node", "fold"}
+        What the entries stand for; of folds, errors are scores with the sign turned.
+
+    Examples
+    --------
+    >>> count = np.full(4, 3)
+    >>> own, coupled = np.array([2.0, 3.0, 2.0, 3.0]), np.array([1.0, 1.1, 1.0, 1.1])
+    >>> found = Verdict(own, own + 1.0, coupled, count)
+    >>> found.helps
+    'yes'
+    >>> print(found.text())
+    Coupling helps: the error at held-out rows is 58% smaller than with own data only and 70%
+    smaller than with one model; the gain over own data only is 1.4 ± 0.26 (standard error).
+    """
+
+    own: Array
+    pooled: Array
+    coupled: Array
+    held_out: NDArray[np.float64 | np.int64]
+    nodes: Sequence[str] = ()
+    part: str = "node"
+
+    def total(self, errors: Array) -> float:
+        """Mean over all held-out rows."""
+        return float(np.average(errors, weights=self.held_out))
+
+    @property
+    def scores(self) -> list[tuple[str, float]]:
+        """Overall errors by method."""
+        pairs = ((OWN, self.own), (POOLED, self.pooled), (COUPLED, self.coupled))
+        return [(name, self.total(errors)) for name, errors in pairs]
+
+    def count(self, errors: Array) -> tuple[int, int]:
+        """Number of nodes that do better and worse than with own data only."""
+        slack = _SAME * self.own
+        return int((errors < self.own - slack).sum()), int((errors > self.own + slack).sum())
+
+    @property
+    def rival(self) -> tuple[str, Array]:
+        """The better of the two simple methods."""
+        own_wins = self.total(self.own) <= self.total(self.pooled)  # not so for NaN
+        return (OWN, self.own) if own_wins else (POOLED, self.pooled)
+
+    @property
+    def gain(self) -> Gain:
+        """By how much the coupled models beat the rival."""
+        return Gain.over(self.rival[1], self.coupled, self.held_out)
+
+    @property
+    def helps(self) -> str:
+        """Whether it helps: "yes", "probably", "unclear" or "no"."""
+        return self.gain.helps
+
+    def text(self) -> str:
+        """One to three plain sentences."""
+        helps, name = self.helps, self.rival[0]
+        amount = self._amount()
+        if self.part == "fold":
+            if helps == "no":
+                return f"Coupling does not help here: {name} does as well or better ({amount})."
+            return f"Coupling {_WORDS[helps]}: the gain over {name} is {amount}."
+        own, pooled, coupled = (error for _, error in self.scores)
+        best = self.gain.size
+        if helps == "no":
+            better = "does better" if coupled > best * (1 + _SAME) else "does as well"
+            return (
+                f"Coupling does not help here: {name} {better} at held-out rows ({best:.4g} "
+                f"against {coupled:.4g}); the gain is {amount}."
+            )
+        if helps == "unclear":
+            return (
+                f"Coupling {_WORDS[helps]}: the error at held-out rows is {coupled:.4g} "
+                f"against {best:.4g} with {name}, a gain of {amount}.{self._carriers()}"
+            )
+        over_own = "" if np.isnan(own) else f"{_less(coupled, own)} smaller than with {OWN} and "
+        return (
+            f"Coupling {_WORDS[helps]}: the error at held-out rows is {over_own}"
+            f"{_less(coupled, pooled)} smaller than with {POOLED}; the gain over {name} is "
+            f"{amount}.{self._carriers()}"
+        )
+
+    def _amount(self) -> str:
+        gain = self.gain
+        if not np.isfinite(gain.error):
+            return f"{gain.mean:.2g}, from one {self.part}, so without a standard error"
+        over = "" if self.part == "node" else " over the folds"
+        return f"{gain.mean:.2g} ± {gain.error:.2g} (standard error{over})"
+
+    def _carriers(self) -> str:
+        """A sentence when few nodes carry half of the gain or more."""
+        parts = self.held_out / self.held_out.sum() * (self.rival[1] - self.coupled)
+        order = np.argsort(-parts, kind="stable")
+        share = np.cumsum(parts[order]) / parts.sum()
+        few = int(np.argmax(share >= _MOST)) + 1
+        if len(parts) < 3 or len(self.nodes) != len(parts) or few > max(1, len(parts) // 10):
+            return ""
+        names = ", ".join(str(self.nodes[i]) for i in order[: min(few, 3)])
+        more = ", ..." if few > 3 else ""
+        who = f"One node, {names}, carries" if few == 1 else f"{few} nodes, {names}{more}, carry"
+        much = f"{share[few - 1]:.0%} of it" if share[few - 1] < 1 else "all of it"
+        return f" {who} {much}."
+
+
+_WORDS = {"yes": "helps", "probably": "probably helps", "unclear": "does not clearly help"}
+
+
+def _less(value: float, base: float) -> str:
+    share = 1.0 - value / base
+    return f"{share:.0%}" if share < 0.995 else f"{share:.2%}"
