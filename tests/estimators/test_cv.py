@@ -1,6 +1,5 @@
 """The choice of alpha: held-out scores, baselines, clusters, the conventions of scikit-learn."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -108,20 +107,31 @@ def test_says_plainly_when_coupling_does_not_help():
     assert "Coupling does not help here: own data only" in model.summary()
 
 
-@pytest.mark.parametrize(
-    ("gain", "error", "words"),
-    [
-        (0.5, 0.1, "Coupling helps: 0.5 ± 0.1 (standard error) over own data only"),
-        (0.15, 0.1, "Coupling probably helps: 0.15 ± 0.1"),
-        (0.05, 0.1, "may help, or it is chance: 0.05 ± 0.1"),
-        (0.05, np.nan, "one fold does not say how surely"),
-    ],
-)
-def test_a_gain_is_said_with_its_error(fitted, gain, error, words):
-    model = copy.copy(fitted)
-    model.gain_, model.gain_se_, model.coupling_helps_ = gain, error, True
-    model.baseline_scores_ = {"own": 0.5, "pooled": 0.4}
-    assert words in model.summary()
+def test_the_gain_is_that_of_alphas_chosen_by_the_other_folds(fitted):
+    """Own fits and errors of each node by hand; the standard error is over the nodes."""
+    graph, X, y = groups_problem()
+    splits = list(WithinNodeKFold(4, node="node").split(X))
+    scores = np.stack([fitted.cv_results_[f"split{k}_test_score"] for k in range(4)])
+    own, coupled = np.empty(len(y)), np.empty(len(y))
+    for k, (train, test) in enumerate(splits):
+        alpha = fitted.alphas_[np.delete(scores, k, axis=0).mean(axis=0).argmax()]
+        for errors, strength in ((own, 0.0), (coupled, alpha)):
+            model = GTVRegressor(graph, node="node", alpha=strength, tol=1e-8)
+            model.fit(X.iloc[train], y[train])
+            errors[test] = (model.predict(X.iloc[test]) - y[test]) ** 2
+    gain = pd.Series(own - coupled).groupby(X["node"].to_numpy()).mean()
+    assert fitted.gain_ == pytest.approx(gain.mean(), rel=5e-3)
+    assert fitted.gain_se_ == pytest.approx(gain.std() / np.sqrt(12), rel=2e-2)
+    assert fitted.verdict_.text() in fitted.summary()
+
+
+def test_a_score_of_the_user_has_its_standard_error_over_the_folds():
+    graph, X, y = groups_problem()
+    model = GTVRegressorCV(graph, node="node", alphas=[0.1], cv=4, scoring="r2").fit(X, y)
+    scores = np.array([model.cv_results_[f"split{k}_test_score"][0] for k in range(4)])
+    assert model.gain_ == pytest.approx(scores.mean() - max(model.baseline_scores_.values()))
+    assert model.verdict_.part == "fold" and "over the folds" in model.summary()
+    assert model.gain_se_ > 0
 
 
 def test_one_standard_error_takes_a_larger_alpha():

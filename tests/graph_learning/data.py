@@ -3,7 +3,6 @@
 import numpy as np
 
 from nefele import Graph
-from nefele.estimators import TrainingRows
 from nefele.graph_learning import (
     AlternatingGraph,
     BlockModelCleanup,
@@ -15,12 +14,15 @@ from nefele.graph_learning import (
     GradientGraph,
     LinkPrediction,
     LossGraph,
+    MomentsKNN,
     NoEdges,
     PoolingGainGraph,
     RadiusGraph,
     ShuffledGraph,
     SmoothSignalGraph,
+    SpatialKNN,
     TestGraph,
+    TrainingRows,
     WassersteinGraph,
 )
 
@@ -67,6 +69,8 @@ BUILDERS = {
     "wasserstein": (WassersteinGraph(k=3), {"k": [2, 3]}),
     "wasserstein by eta": (WassersteinGraph(eta=2.0, shrinkage=0.1), {"eta": [1.0, 2.0]}),
     "moments": (EmbeddingKNN(k=3), {"k": [2, 3]}),
+    "nearest moments": (MomentsKNN(k=3), {"k": [2, 3]}),
+    "nearest": (SpatialKNN(k=3), {"k": [2, 3]}),
     "pca": (EmbeddingKNN("pca", k=3, n_components=3), {"n_components": [2, 3]}),
     "tsne": (EmbeddingKNN("tsne", k=3), {"k": [2, 3]}),
     "t": (TestGraph("t"), {"level": [0.05, 0.2]}),

@@ -29,7 +29,11 @@ def data():
 
 
 def test_every_builder_is_checked():
-    known = {type(builder) for builder, _ in BUILDERS.values()} | {LabelGraph, PairwiseGraph}
+    known = {type(builder) for builder, _ in BUILDERS.values()} | {
+        LabelGraph,
+        PairwiseGraph,
+        GraphBuilder,
+    }
     exported = {getattr(graph_learning, name) for name in graph_learning.__all__}
     assert {c for c in exported if isinstance(c, type) and issubclass(c, GraphBuilder)} == known
 
@@ -73,7 +77,9 @@ def test_grid_search_over_a_parameter_of_the_graph(name, data):
     assert len(search.cv_results_["params"]) == (2 if grid else 1)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("radius", "delaunay")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("radius", "delaunay", "nearest")]
+)
 def test_a_single_node_has_no_edges(name, data):
     X, y, _, _ = data
     builder = BUILDERS[name][0]
@@ -86,7 +92,7 @@ def test_a_single_node_has_no_edges(name, data):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in NAMES if n not in ("glasso", "radius", "delaunay", "no edges")]
+    "name", [n for n in NAMES if n not in ("glasso", "radius", "delaunay", "nearest", "no edges")]
 )
 def test_a_constant_feature_changes_nothing_essential(name, data):
     X, y, ids, _ = data

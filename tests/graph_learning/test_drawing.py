@@ -181,7 +181,7 @@ def test_comparison_shows_gains_and_errors(fitted, ax):
     assert any("(helps)" in name for name in names)
     bold = [text.get_fontweight() == "bold" for text in ax.texts]
     assert bold == [bool(table["helps"][k]) for k in rows]
-    assert ax.get_title() == fitted._verdict().split(". ")[0]
+    assert ax.get_title() == fitted.summary().splitlines()[-1].split(". ")[0]
 
 
 def made_up(names, gain, error, part=np.nan, helps=False, verdict="No graph helps: x. Kept: y."):
@@ -195,7 +195,7 @@ def made_up(names, gain, error, part=np.nan, helps=False, verdict="No graph help
         "graph_part_se": np.append([np.nan] * 2, np.full(count, error)),
         "helps": np.append([False] * 2, np.full(count, helps)),
     }
-    return SimpleNamespace(cv_results_=table, reference_="no edges", _verdict=lambda: verdict)
+    return SimpleNamespace(cv_results_=table, reference_="no edges", summary=lambda: verdict)
 
 
 def test_comparison_without_shuffles_and_with_one_fold(ax):

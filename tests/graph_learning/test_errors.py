@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nefele import Graph, GTVRegressor
+from nefele import Graph, GraphSelectorCV, GTVRegressor
 from nefele.graph_learning import (
     AlternatingGraph,
     BlockModelCleanup,
@@ -11,7 +11,6 @@ from nefele.graph_learning import (
     DelaunayGraph,
     EmbeddingKNN,
     GlassoGraph,
-    GraphSelectorCV,
     LinkPrediction,
     LossGraph,
     PoolingGainGraph,
@@ -165,8 +164,6 @@ def test_selector():
         GraphSelectorCV().fit(X, y, node_ids=np.arange(len(y)))
     with pytest.raises(ValueError, match="must be a GTVRegressorCV"):
         GraphSelectorCV(estimator=GTVRegressor()).fit(X, y, node_ids=ids)
-    with pytest.raises(ValueError, match="level must"):
-        GraphSelectorCV(level=2.0).fit(X, y, node_ids=ids)
 
 
 def test_diagnostics(rows):

@@ -28,9 +28,11 @@ def test_table(fitted):
     np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=0))
     rival = table["mean_test_score"][:2].max()
     np.testing.assert_allclose(table["gain"], table["mean_test_score"] - rival)
+    loss, reference = (found.trials_[name].verdict for name in ("loss", found.reference_))
+    over_nodes = (reference.coupled - loss.coupled).std(ddof=1) / 12**0.5
     at = table["name"].tolist().index(found.reference_)
-    apart = splits[:, 2] - splits[:, at]
-    assert table["gain_se"][2] == pytest.approx(apart.std(ddof=1) / 2)
+    over_folds = (splits[:, 2] - splits[:, at]).std(ddof=1) / 2
+    assert table["gain_se"][2] == pytest.approx(max(over_nodes, over_folds))
     assert table["n_edges"][:2].tolist() == [0, 66]
     assert np.isnan(table["graph_part"][:2]).all() and np.isfinite(table["graph_part"][2:]).all()
 
@@ -43,7 +45,8 @@ def test_no_edges_is_each_node_by_itself(fitted):
         alone.fit(table.iloc[train], y[train])
         errors.append(np.mean((alone.predict(table.iloc[test]) - y[test]) ** 2))
     assert found.trials_["no edges"].mean == pytest.approx(-np.mean(errors))
-    np.testing.assert_allclose(found.trials_["no edges"].scores, found.trials_["loss"].own)
+    alone, loss = (found.trials_[name].verdict for name in ("no edges", "loss"))
+    np.testing.assert_allclose(alone.coupled, loss.own, rtol=1e-6)
 
 
 def test_strength_of_a_fold_is_chosen_by_the_others(fitted):
@@ -56,6 +59,9 @@ def test_strength_of_a_fold_is_chosen_by_the_others(fitted):
     want = [folds[k, np.delete(folds, k, axis=0).mean(axis=0).argmax()] for k in range(4)]
     np.testing.assert_allclose(found.trials_["loss"].scores, want, rtol=1e-9)
     assert found.trials_["loss"].alpha == search.best_alpha_
+    ours, theirs = found.trials_["loss"].verdict, search.verdict_
+    np.testing.assert_allclose(ours.coupled, theirs.coupled, rtol=1e-9)
+    assert (ours.helps, ours.text()) == (theirs.helps, theirs.text())
 
 
 def test_final_fit_is_that_of_the_estimator(fitted):
@@ -69,9 +75,11 @@ def test_words(fitted):
     found, _, _ = fitted
     text = found.summary()
     lines = text.splitlines()
-    assert lines[0].split()[:2] == ["graph", "score"] and len(lines) == 6
+    assert lines[0].split()[:2] == ["graph", "score"] and len(lines) == 7
     assert lines[1].startswith("loss") and '"loss" helps' in lines[-1]
     assert "is the graph" in lines[-1]
+    assert lines[-2] == f'With "loss": {found.trials_["loss"].verdict.text()}'
+    assert lines[-2].startswith('With "loss": Coupling helps: the error at held-out rows is ')
 
 
 def test_same_seed_same_answer():

@@ -14,7 +14,6 @@ from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import read_inputs
 from nefele.runs.split import folds_inside, hold_out
 from nefele.runs.tables import Table
-from nefele.runs.wording import Comparison
 
 ROWS = "id,x,y\na,1,2\na,2,3\nb,1,1\nb,4,0\n"
 
@@ -356,54 +355,6 @@ def test_folds_go_forward_in_time():
             assert before.max() < after.min()
     with pytest.raises(ValueError, match="at least 3 training times"):
         folds_inside(ids, times > 2, folds=5, seed=0)
-
-
-# -- verdicts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("coupled", "helps", "words"),
-    [
-        ([0.5, 1.0, 0.6, 1.1], "yes", "Coupling helps: .* 47% smaller than with own data only"),
-        ([1.0, 2.0, 1.0, 2.0], "no", "does not help here: own data only does as well"),
-        ([1.2, 2.1, 1.0, 2.0], "no", "does not help here: own data only does better"),
-        ([0.2, 2.5, 1.5, 1.6], "unclear", "does not clearly help: .* a gain of 0.05 ± 0.33"),
-        ([0.9, 1.9, 0.9, 1.4], "probably", "probably helps: .* ± 0.1. .* b2, carries 67%"),
-        ([0.995, 1.995, 0.995, 1.995], "unclear", "does not clearly help"),
-    ],
-)
-def test_verdict(coupled, helps, words):
-    own = np.array([1.0, 2.0, 1.0, 2.0])
-    nodes = ["a1", "a2", "b1", "b2"]
-    found = Comparison(own, own + 1.0, np.array(coupled), np.full(4, 2), nodes)
-    assert found.helps == helps
-    assert re.search(words, found.verdict()) and " ± " in found.verdict()
-
-
-def test_one_node_has_no_standard_error():
-    found = Comparison(np.array([2.0]), np.array([3.0]), np.array([1.0]), np.array([5]), ["a"])
-    assert found.helps == "unclear" and "without a standard error" in found.verdict()
-
-
-def test_few_nodes_of_many_are_named():
-    own = np.ones(40)
-    coupled = np.where(np.arange(40) < 2, 0.1, 0.98)
-    found = Comparison(own, own + 1, coupled, np.full(40, 3), [f"n{i}" for i in range(40)])
-    assert "2 nodes, n0, n1, carry 70% of it." in found.verdict()
-    even = Comparison(own, own + 1, own - 0.5, np.full(40, 3), [f"n{i}" for i in range(40)])
-    assert "carr" not in even.verdict()
-
-
-def test_gain_is_weighted_by_rows_and_has_the_usual_standard_error():
-    rng = np.random.default_rng(0)
-    own, coupled = rng.random((2, 9))
-    even = Comparison(own, own + 1.0, coupled, np.full(9, 3))
-    mean, error = even.gain()
-    assert mean == pytest.approx((own - coupled).mean())
-    assert error == pytest.approx((own - coupled).std(ddof=1) / 3)
-    uneven = Comparison(own, own + 1.0, coupled, np.arange(1, 10))
-    assert uneven.gain()[0] == pytest.approx(np.average(own - coupled, weights=np.arange(1, 10)))
-    assert even.count(coupled) == ((coupled < own).sum(), (coupled > own).sum())
 
 
 # -- folders --------------------------------------------------------------------------------------

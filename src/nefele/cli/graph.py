@@ -267,8 +267,8 @@ def _sentences(facts: dict[str, Any], out: Path) -> Iterator[str]:
     """What the table means, what was left out, what was written, what to do next."""
     tried = sum(not row["reference"] for row in facts["graphs"])
     yield (
-        f'Gain: over "{facts["reference"]}", the better reference, ± its standard error over the '
-        "nodes."
+        f'Gain: over "{facts["reference"]}", the better reference, ± its standard error (of '
+        "those over the nodes and over the folds the larger one)."
     )
     yield facts["coupling"]
     yield facts["verdict"]

@@ -22,7 +22,7 @@ from nefele.estimators._cv_words import summary
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
 from nefele.result import ConvergenceWarning, DataWarning, Result
-from nefele.selection import WithinNodeKFold, alpha_grid, choose, choose_by_others, judged
+from nefele.selection import WithinNodeKFold, alpha_grid, choose, judged
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer
@@ -220,7 +220,7 @@ class GTVBaseCV(BaseEstimator):
             "std_test_score": scores.std(axis=0),
             "rank_test_score": (mean[None, :] > mean[:, None]).sum(axis=1) + 1,
         }
-        self._compare(folds, scores)
+        self._compare(folds)
         self.n_left_out_ = left_out
         missed = sum(fold.n_missed for fold in folds)
         if missed:
@@ -232,7 +232,7 @@ class GTVBaseCV(BaseEstimator):
                 stacklevel=4,
             )
 
-    def _compare(self, folds: list[Fold], scores: Array) -> None:
+    def _compare(self, folds: list[Fold]) -> None:
         """Both baselines, and the verdict on what the coupling gains over them."""
         own, pooled = (float(np.mean([getattr(f, name) for f in folds])) for name in _BASELINES)
         self._n_judged = sum(fold.n_judged for fold in folds)
@@ -240,7 +240,7 @@ class GTVBaseCV(BaseEstimator):
         if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
             own = float("nan")
         self.baseline_scores_ = {"own": own, "pooled": pooled}
-        self.verdict_ = judged(folds, choose_by_others(scores, self.one_se))
+        self.verdict_ = judged(folds, self.one_se)
         self.gain_, self.gain_se_ = self.verdict_.gain.mean, self.verdict_.gain.error
         self.coupling_helps_ = self.verdict_.helps in ("yes", "probably")
 

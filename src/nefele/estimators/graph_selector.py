@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ class GraphSelectorCV(BaseEstimator):
 
     Rows are held out inside each node; a builder learns its graph from the training rows of each
     fold; the strength of the coupling is chosen for each fold by the other folds. A graph helps
-    when the verdict on its gain is "yes" (see `nefele.selection.Verdict`: two standard errors over
-    the nodes, and 1% of the error), over the better of "no edges" and "one clique" and over its
-    own shuffled copies. Without one that helps, the better of the two references is kept.
+    when the verdict on its gain is "yes" (see `nefele.selection.Verdict`: two standard errors, and
+    1% of the error), over the better of "no edges" and "one clique" and over its own shuffled
+    copies. Without one that helps, the better of the two references is kept.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ class GraphSelectorCV(BaseEstimator):
     best_graph_ : Graph
     alpha_ : float
     gain_, gain_se_ : float
-        Of the best candidate over the better reference, helping or not; standard error over the
-        nodes, with a `scoring` over the folds.
+        Of the best candidate over the better reference, helping or not; of the standard errors
+        over the nodes and over the folds the larger one.
     verdict_ : nefele.selection.Verdict
         Of the best candidate, over own data only and one model: that of `GTVRegressorCV` with
         this graph and the same folds. Coupling may help where the graph does not: by shrinkage.
@@ -144,10 +145,10 @@ class GraphSelectorCV(BaseEstimator):
 
     def _run(
         self, search: Any, model: Any, named: dict[str, Any], rows: Rows, splits: Any, scoring: Any
-    ) -> dict[str, Array]:
-        """Fill `trials_`; returns the mean errors of the shuffled copies, node by node."""
+    ) -> dict[str, list[Trial]]:
+        """Fill `trials_`; returns the trials of the shuffled copies."""
         self.trials_: dict[str, Trial] = {}
-        shuffled: dict[str, Array] = {}
+        shuffled: dict[str, list[Trial]] = {}
         judge = (rows, splits, scoring)
         for name, graph in named.items():
             try:
@@ -157,11 +158,10 @@ class GraphSelectorCV(BaseEstimator):
             if name in (ALONE, CLIQUE) or not self.n_shuffles:
                 continue
             told = self._told(f"{name}, shuffled")
-            copies = [
+            shuffled[name] = [
                 run_trial(search, model, ShuffledGraph(graph, seed), *judge, told)
                 for seed in range(self.random_state, self.random_state + self.n_shuffles)
             ]
-            shuffled[name] = np.mean([one.verdict.coupled for one in copies], axis=0)
         return shuffled
 
     def _told(self, name: str) -> Callable[[Any], object] | None:
@@ -181,13 +181,13 @@ class GraphSelectorCV(BaseEstimator):
         found: Any = clone(base)
         return found if self.node is None else found.set_params(node=self.node)
 
-    def _judge(self, shuffled: dict[str, Array]) -> None:
+    def _judge(self, shuffled: dict[str, list[Trial]]) -> None:
         """Fill `cv_results_` and choose."""
         trials, names = self.trials_, list(self.trials_)
         self.reference_ = max((ALONE, CLIQUE), key=lambda name: trials[name].mean)
-        rival = trials[self.reference_].verdict.coupled
-        self._gains = {name: _gain(trials[name], rival) for name in names}
-        self._parts = {name: _gain(trials[name], errors) for name, errors in shuffled.items()}
+        rival = trials[self.reference_]
+        self._gains = {name: _gain(trials[name], [rival]) for name in names}
+        self._parts = {name: _gain(trials[name], copies) for name, copies in shuffled.items()}
         candidate = np.array([name not in (ALONE, CLIQUE) for name in names])
         clear = [
             self._gains[name].helps == "yes"
@@ -304,5 +304,16 @@ class GraphSelectorCV(BaseEstimator):
 _NONE = Gain(np.nan, np.nan, np.nan)  # over shuffled copies that were not asked for
 
 
-def _gain(trial: Trial, rival: Array) -> Gain:
-    return Gain.over(rival, trial.verdict.coupled, trial.verdict.held_out)
+def _gain(trial: Trial, rivals: list[Trial]) -> Gain:
+    """What a graph gains over the mean of others, with the larger of two standard errors.
+
+    Over the nodes alone the luck of a random graph would count as clear: it gains at the same
+    nodes in each fold.
+    """
+    errors = np.mean([one.verdict.coupled for one in rivals], axis=0)
+    found = Gain.over(errors, trial.verdict.coupled, trial.verdict.held_out)
+    apart = trial.scores - np.mean([one.scores for one in rivals], axis=0)
+    if len(apart) < 2:
+        return found
+    over_folds = apart.std(ddof=1) / np.sqrt(len(apart))
+    return replace(found, error=float(np.fmax(found.error, over_folds)))

@@ -66,7 +66,7 @@ def run_trial(
     return Trial(
         float(alphas[choose(table, search.one_se)[1]]),
         table[np.arange(len(table)), chosen],
-        judged(folds, chosen),
+        judged(folds, search.one_se),
         design.problem.graph.n_edges,
         sum(fold.n_missed for fold in folds),
     )

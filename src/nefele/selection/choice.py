@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from nefele._checks import Array
 from nefele._ids import IdIndex, distinct
 from nefele.selection.folds import Fold, NodeErrors
 from nefele.selection.verdict import Verdict
+
+_KINDS = ("own", "pooled", "coupled")
 
 
 def choose(scores: Array, one_se: bool = False) -> tuple[int, int]:
@@ -49,32 +52,39 @@ def choose_by_others(scores: Array, one_se: bool = False) -> NDArray[np.int64]:
     return np.array([choose(part, one_se)[1] for part in rest])
 
 
-def judged(folds: Sequence[Fold], chosen: Sequence[int] | NDArray[np.int64]) -> Verdict:
-    """The verdict over all folds, each with the alpha at its place in `chosen`.
+def judged(folds: Sequence[Fold], one_se: bool = False) -> Verdict:
+    """The verdict over all folds, each with the alpha that the others choose.
 
     Own data only must be possible where it is compared: nodes without training rows in a fold are
-    left out of it, unless all are.
+    left out of it, and of the choice, unless all are.
     """
-    many = [fold.errors for fold in folds if fold.errors is not None]
-    own_rows = sum(fold.n_own for fold in folds)
-    if len(many) < len(folds):  # a score of the user's: its parts are the folds
-        own = np.array([-fold.own if own_rows else np.nan for fold in folds])
-        pooled = np.array([-fold.pooled for fold in folds])
-        coupled = np.array([-fold.scores[k] for fold, k in zip(folds, chosen, strict=True)])
-        return Verdict(own, pooled, coupled, np.ones(len(folds)), part="fold")
-    table = np.concatenate(
-        [_kept(one, int(k), own_rows > 0) for one, k in zip(many, chosen, strict=True)], axis=1
-    )
-    names = np.concatenate([one.nodes[one.with_rows | (own_rows == 0)] for one in many])
+    with_own = any(fold.n_own for fold in folds)
+    kept = [fold for fold in folds if fold.n_own or not with_own]
+    if any(fold.errors is None for fold in kept):  # a score of the user's: its parts are the folds
+        scores = np.stack([fold.scores for fold in kept])
+        own = [-fold.own if with_own else np.nan for fold in kept]
+        coupled = -scores[np.arange(len(kept)), choose_by_others(scores, one_se)]
+        pooled = np.array([-fold.pooled for fold in kept])
+        return Verdict(np.array(own), pooled, coupled, np.ones(len(kept)), part="fold")
+    parts = [_kept(fold.errors, with_own) for fold in kept if fold.errors is not None]
+    scores = np.stack([-np.average(e.coupled, axis=1, weights=e.weight) for e in parts])
+    tables = [
+        np.stack([e.weight, e.own, e.pooled, e.coupled[k]])
+        for e, k in zip(parts, choose_by_others(scores, one_se), strict=True)
+    ]
+    weights, *errors = np.concatenate(tables, axis=1)
+    names = np.concatenate([e.nodes for e in parts])
     nodes = distinct(names)
     owner = IdIndex(nodes).positions(names)
-    weight = np.bincount(owner, table[0])
-    own, pooled, coupled = (np.bincount(owner, table[0] * row) / weight for row in table[1:])
-    return Verdict(own, pooled, coupled, weight, nodes.tolist())
+    total = np.bincount(owner, weights)
+    own_error, one_error, error = (np.bincount(owner, weights * row) / total for row in errors)
+    return Verdict(own_error, one_error, error, total, nodes.tolist())
 
 
-def _kept(errors: NodeErrors, k: int, with_own: bool) -> Array:
-    """Weights and errors (own, pooled, coupled) of one fold, shape (4, n)."""
-    own = errors.own if with_own else np.full(len(errors.own), np.nan)
-    table = np.stack([errors.weight, own, errors.pooled, errors.coupled[k]])
-    return table[:, errors.with_rows] if with_own else table
+def _kept(errors: NodeErrors, with_own: bool) -> NodeErrors:
+    """The errors of nodes with training rows; without any such node all, and no own ones."""
+    if not with_own:
+        return replace(errors, own=np.full(len(errors.own), np.nan))
+    on = errors.with_rows
+    rows = {name: getattr(errors, name)[..., on] for name in ("nodes", "weight", *_KINDS)}
+    return replace(errors, **rows)

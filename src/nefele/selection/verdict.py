@@ -45,6 +45,7 @@ class Gain:
         """From mean errors of nodes and the weights of their held-out rows, each of shape (n,)."""
         share = weight / weight.sum()
         difference = rival - errors
+        difference[np.abs(difference) <= _SAME * np.abs(rival)] = 0.0
         mean, size = float(share @ difference), float(np.average(rival, weights=weight))
         n = len(share)
         if n < 2:
@@ -81,10 +82,10 @@ class Verdict:
         gain  = sum_i p_i g_i,   g_i = r_i - c_i,
         error = sqrt(n / (n - 1) sum_i p_i^2 (g_i - gain)^2),   the standard error over n nodes.
 
-    Coupling helps ("yes") when gain > 2 error, "probably" when gain > error; both only when the
-    gain is 1% of the rival's error or more. A smaller gain, or one without a standard error, is
-    "unclear"; none at all is "no". The alpha that a row judges is chosen without that row, by the
-    other folds; see `choose_by_others`.
+    where a g_i below 1e-6 of r_i is none. Coupling helps ("yes") when gain > 2 error, "probably"
+    when gain > error; both only when the gain is 1% of the rival's error or more. A smaller gain,
+    or one without a standard error, is "unclear"; none at all is "no". The alpha that a row judges
+    is chosen without that row, by the other folds; see `choose_by_others`.
 
     Nodes are the units since it is they that differ: folds share most of their training rows, and
     a gain that one node carries is no gain of the others. A score that is no mean over rows has
