@@ -51,14 +51,51 @@ class GTVBaseCV(BaseEstimator):
     _estimator: type[GTVBase]
     _shuffle = False
     _advice = ""
-    alphas: Any
-    n_alphas: Any
-    cv: Any
-    scoring: Any
-    one_se: Any
-    n_jobs: Any
-    node: Any
-    tol: Any
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        node: Any = None,
+        alphas: Any = None,
+        n_alphas: int = 30,
+        cv: Any = None,
+        scoring: Any = None,
+        one_se: bool = False,
+        penalty: Any = "l2",
+        loss: Any = None,
+        fit_intercept: bool = True,
+        couple: Any = None,
+        couple_intercept: bool = True,
+        weighting: str = "nodes",
+        standardize: bool = False,
+        coords: Any = None,
+        unseen: str = "raise",
+        solver: Any = "auto",
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.node = node
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.cv = cv
+        self.scoring = scoring
+        self.one_se = one_se
+        self.penalty = penalty
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.couple = couple
+        self.couple_intercept = couple_intercept
+        self.weighting = weighting
+        self.standardize = standardize
+        self.coords = coords
+        self.unseen = unseen
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -67,8 +104,10 @@ class GTVBaseCV(BaseEstimator):
         return tags
 
     def _template(self) -> Any:
-        params = self.get_params(deep=False)
-        return self._estimator(**{k: v for k, v in params.items() if k not in _OWN})
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
+        if params["loss"] is None:
+            del params["loss"]
+        return self._estimator(**params)
 
     def fit(
         self,
@@ -263,6 +302,11 @@ class GTVBaseCV(BaseEstimator):
                 setattr(self, name, copy.copy(getattr(model, name)))
             elif hasattr(self, name):
                 delattr(self, name)
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
+        """The target of each row, or its likeliest class, by its own model; shape (n_rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""

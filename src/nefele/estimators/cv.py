@@ -26,7 +26,8 @@ class GTVRegressorCV(RegressorMixin, GTVBaseCV):
     ----------
     graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
 coords, unseen, solver, tol, max_iter
-        See `GTVRegressor`. A graph builder learns a graph in each fold, from its training rows.
+        See `GTVRegressor`; a loss of None is its default. A graph builder learns a graph in each
+        fold, from its training rows.
     alphas : array of shape (n_alphas,), optional
         Candidates. Default: `n_alphas` values, geometric, from the least alpha with one model per
         component (`nefele.lam_max`) down to a ten-thousandth of it. When all nodes agree exactly
@@ -93,56 +94,6 @@ coords, unseen, solver, tol, max_iter
 
     _estimator = GTVRegressor
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        node: Any = None,
-        alphas: Any = None,
-        n_alphas: int = 30,
-        cv: Any = None,
-        scoring: Any = None,
-        one_se: bool = False,
-        penalty: Any = "l2",
-        loss: Any = "squared",
-        fit_intercept: bool = True,
-        couple: Any = None,
-        couple_intercept: bool = True,
-        weighting: str = "nodes",
-        standardize: bool = False,
-        coords: Any = None,
-        unseen: str = "raise",
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.one_se = one_se
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.couple = couple
-        self.couple_intercept = couple_intercept
-        self.weighting = weighting
-        self.standardize = standardize
-        self.coords = coords
-        self.unseen = unseen
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def predict(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Predictions of each row's own model, shape (n_rows,)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, node_ids=node_ids)
-
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
         """Coefficient of determination R^2 of the predictions over all rows."""
         check_is_fitted(self)
@@ -158,7 +109,8 @@ class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
     ----------
     graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
 coords, unseen, solver, tol, max_iter
-        See `GTVClassifier`. A graph builder learns a graph in each fold, from its training rows.
+        See `GTVClassifier`; a loss of None is its default. A graph builder learns a graph in each
+        fold, from its training rows.
     alphas, n_alphas, one_se, n_jobs
         See `GTVRegressorCV`.
     cv : int, splitter or iterable of (train, test), optional
@@ -190,56 +142,6 @@ n_left_out_
     _estimator = GTVClassifier
     _shuffle = True
     _advice = ", or where classes can be separated or a fold lacks one, use Logistic(l2=1e-3)"
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        node: Any = None,
-        alphas: Any = None,
-        n_alphas: int = 30,
-        cv: Any = None,
-        scoring: Any = None,
-        one_se: bool = False,
-        penalty: Any = "l2",
-        loss: Any = "logistic",
-        fit_intercept: bool = True,
-        couple: Any = None,
-        couple_intercept: bool = True,
-        weighting: str = "nodes",
-        standardize: bool = False,
-        coords: Any = None,
-        unseen: str = "raise",
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.one_se = one_se
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.couple = couple
-        self.couple_intercept = couple_intercept
-        self.weighting = weighting
-        self.standardize = standardize
-        self.coords = coords
-        self.unseen = unseen
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
-        """The likeliest class of each row by its own model, shape (n_rows,)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def decision_function(self, X: Any, *, node_ids: Any = None) -> Array:
         """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class."""

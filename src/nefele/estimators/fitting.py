@@ -21,7 +21,7 @@ from nefele.graph import Graph
 from nefele.paths.follow import whole_solve
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection.clearest import cluster_table
-from nefele.selection.folds import Fold, Told, quiet_path, run_contest
+from nefele.selection.folds import Contest, Fold, Told, quiet_path, run_contest
 from nefele.selection.judge import Judge, Scorer
 
 Index = NDArray[np.int64]
@@ -85,54 +85,43 @@ def run_fold(
 
     A scorer sees the held-out rows of `table`, X as the user gave it, or else their numbers.
     """
-    return run_contest(_Contest(template, rows, split, scorer, table), alphas, told)
+    return run_contest(_contest(template, rows, split, scorer, table), alphas, told)
 
 
-class _Contest:
+def _contest(
+    template: GTVBase, rows: Rows, split: tuple[Index, Index], scorer: Scorer | None, table: Any
+) -> Contest:
     """The training rows of a split as a problem, and the held-out rows to judge its solutions."""
+    model = copy.copy(template)
+    held, places = rows.take(split[1]), split[1]
+    design = make_design(model, rows.take(split[0]))
+    graph, labelled = design.problem.graph, design.problem.loss.labelled
+    one_model = _one_model(model, design)
+    model.graph_, model.nodes_ = graph, np.array(graph.ids)
+    coef, intercept = model._shaped(*design.to_units(one_model, fill=False))
+    model.pooled_coef_, model.pooled_intercept_ = coef[0], intercept[0]
+    place, left_out = graph.positions(held.node_ids), 0
+    if model.unseen == "raise":
+        known = np.flatnonzero(place >= 0)
+        left_out = len(place) - len(known)
+        held, places, place = held.take(known), places[known], place[known]
+    judge = Judge(held.node_ids, held.sample_weight, (place >= 0) & labelled[place], scorer)
+    X = np.arange(len(held.y))[:, None] if table is None else _safe_indexing(table, places)
+    y = _labels(model, held.y)
 
-    def __init__(
-        self,
-        template: GTVBase,
-        rows: Rows,
-        split: tuple[Index, Index],
-        scorer: Scorer | None,
-        table: Any,
-    ) -> None:
-        self._model = model = copy.copy(template)
-        part, held, places = rows.take(split[0]), rows.take(split[1]), split[1]
-        self._design = design = make_design(model, part)
-        self.problem, self.coupled = design.problem, bool(design.coupled.any())
-        self.options, self.one_model = _options(model), _one_model(model, design)
-        model.graph_ = self.problem.graph
-        model.nodes_ = np.array(model.graph_.ids)
-        coef, intercept = model._shaped(*design.to_units(self.one_model, fill=False))
-        model.pooled_coef_, model.pooled_intercept_ = coef[0], intercept[0]
-        known = model.graph_.positions(held.node_ids) >= 0
-        self.n_left_out = 0
-        if model.unseen == "raise":
-            self.n_left_out = int((~known).sum())
-            held, places = held.take(np.flatnonzero(known)), places[known]
-        place = model.graph_.positions(held.node_ids)
-        with_rows = (place >= 0) & self.problem.loss.labelled[place]
-        self.judge = Judge(held.node_ids, held.sample_weight, with_rows, scorer)
-        self._held, self._y = held, _labels(model, held.y)
-        self._X = np.arange(len(held.y))[:, None]
-        if table is not None:
-            self._X = _safe_indexing(table, places)
-
-    def score(self, w: Array, *, fill: bool = True) -> float:
-        """The judge's score of these parameters; predictions are computed once."""
-        model, X = self._model, self._X
-        model.coef_, model.intercept_ = model._shaped(*self._design.to_units(w, fill=fill))
-        z = raw(model, self._held.X, self._held.node_ids)
+    def score(w: Array, fill: bool) -> float:
+        model.coef_, model.intercept_ = model._shaped(*design.to_units(w, fill=fill))
+        z = raw(model, held.X, held.node_ids)  # once for all that the judge asks
         shown: Any = copy.copy(model)
 
-        def known(given: Any, node_ids: Any = None) -> Array:
+        def predicted(given: Any, node_ids: Any = None) -> Array:
             return z if given is X else type(model)._raw(shown, given, node_ids)
 
-        shown._raw = known
-        return self.judge(shown, X, self._y)
+        shown._raw = predicted
+        return judge(shown, X, y)
+
+    coupled, options = bool(design.coupled.any()), _options(model)
+    return Contest(design.problem, coupled, options, one_model, judge, score, left_out)
 
 
 def _options(model: GTVBase) -> dict[str, Any]:

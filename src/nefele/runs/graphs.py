@@ -18,12 +18,12 @@ from nefele.estimators.fitting import make_graph, take_rows
 from nefele.graph import Graph
 from nefele.graph_learning import CliqueGraph
 from nefele.graph_learning.references import ALONE, CLIQUE
-from nefele.losses import Logistic, Squared
 from nefele.runs.candidates import GIVEN, KINDS, Remembered, choose_kinds, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.inputs import Inputs, read_rows
-from nefele.runs.pipeline import make_model
+from nefele.runs.pipeline import make_model, model_options
+from nefele.runs.results import finite
 from nefele.runs.run import Progress, _warnings_as_notes, silent
 from nefele.runs.sizes import print_nothing
 from nefele.runs.split import folds_inside
@@ -246,10 +246,10 @@ def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
                 "error": 0.0 - float(table["mean_test_score"][place]),
                 "fold_errors": (0.0 - selector.trials_[name].scores).tolist(),
                 "alpha": float(table["alpha"][place]),
-                "gain": _number(table["gain"][place]),
-                "gain_se": _number(table["gain_se"][place]),
-                "over_shuffled": _number(table["graph_part"][place]),
-                "over_shuffled_se": _number(table["graph_part_se"][place]),
+                "gain": finite(table["gain"][place]),
+                "gain_se": finite(table["gain_se"][place]),
+                "over_shuffled": finite(table["graph_part"][place]),
+                "over_shuffled_se": finite(table["graph_part_se"][place]),
                 "helps": bool(table["helps"][place]),
                 "coupling": str(table["coupling"][place]),
             }
@@ -259,22 +259,9 @@ def _graph_rows(selector: GraphSelectorCV) -> list[dict[str, Any]]:
 
 def _search(config: RunConfig, splits: Any, polish: bool) -> Any:
     """The models of `nefele fit`, with the strength of the coupling chosen in these folds."""
-    options: dict[str, Any] = {
-        "node": config.node,
-        "cv": splits,
-        "n_alphas": config.n_alphas,
-        "penalty": config.penalty,
-        "weighting": config.weighting,
-        "standardize": config.standardize,
-        "unseen": "pooled",
-        "tol": config.tol,
-    }
+    options = model_options(config) | {"cv": splits, "n_alphas": config.n_alphas}
     if config.task == "classification":
-        return GTVClassifierCV(loss=Logistic(l2=config.ridge), **options)
+        return GTVClassifierCV(**options)
     if config.penalty in ("l2", "l1", "linf") and not polish:
         options["solver"] = PrimalDual(polish=False)
-    return GTVRegressorCV(loss=Squared(l2=config.ridge), **options)
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return GTVRegressorCV(**options)

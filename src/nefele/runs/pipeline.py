@@ -265,17 +265,22 @@ class Pipeline:
 
 def make_model(config: RunConfig, graph: Any) -> Any:
     """The estimator of a run, not yet fitted, with a graph or with what learns one."""
-    options: dict[str, Any] = {
+    kind = GTVClassifier if config.task == "classification" else GTVRegressor
+    return kind(graph, **model_options(config))
+
+
+def model_options(config: RunConfig) -> dict[str, Any]:
+    """What the estimators of a run have in common, with a given or a chosen alpha."""
+    loss = Logistic if config.task == "classification" else Squared
+    return {
         "node": config.node,
+        "loss": loss(l2=config.ridge),
         "penalty": config.penalty,
         "weighting": config.weighting,
         "standardize": config.standardize,
         "unseen": "pooled",
         "tol": config.tol,
     }
-    if config.task == "classification":
-        return GTVClassifier(graph, loss=Logistic(l2=config.ridge), **options)
-    return GTVRegressor(graph, loss=Squared(l2=config.ridge), **options)
 
 
 def _totals(fold: Fold) -> Arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +75,9 @@ class Fold:
     errors: NodeErrors | None = None
 
 
-class Contest(Protocol):
-    """What a fold needs: the problem of the training rows, and the score of its solutions.
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What a fold is about: the problem of the training rows, and the score of its solutions.
 
     Attributes
     ----------
@@ -88,6 +89,9 @@ class Contest(Protocol):
     one_model : array of shape (1, d)
         Parameters of one model for all training rows.
     judge : Judge
+    score : callable
+        Parameters of shape (n_nodes, d), and whether to fill in what no data determine -> the
+        judge's score.
     n_left_out : int
     """
 
@@ -96,10 +100,8 @@ class Contest(Protocol):
     options: dict[str, Any]
     one_model: Array
     judge: Judge
+    score: Callable[[Array, bool], float]
     n_left_out: int
-
-    def score(self, w: Array, *, fill: bool = True) -> float:
-        """The judge's score of the models with these parameters, shape (n_nodes, d)."""
 
 
 def quiet_path(
@@ -126,26 +128,20 @@ def run_contest(contest: Contest, alphas: Array, told: Told | None = None) -> Fo
     judge, problem = contest.judge, contest.problem
     if not judge.n_rows:
         return Fold(np.full(len(alphas), np.nan), n_left_out=contest.n_left_out)
-    pooled = contest.score(np.repeat(contest.one_model, problem.graph.n_nodes, axis=0), fill=False)
+    pooled = contest.score(np.repeat(contest.one_model, problem.graph.n_nodes, axis=0), False)
     scores, missed = np.empty(len(alphas)), 0
     for k, result in enumerate(quiet_path(problem, alphas, contest.coupled, contest.options)):
         missed += not result.converged
         if told is not None:
             told(result)
-        scores[k] = contest.score(result.w)
+        scores[k] = contest.score(result.w, True)
     (alone,) = quiet_path(problem, np.zeros(1), contest.coupled, contest.options)
     bare = ~problem.loss.labelled[:, None]
-    own = contest.score(np.where(bare, contest.one_model, alone.w), fill=False)
+    own = contest.score(np.where(bare, contest.one_model, alone.w), False)
     errors = None
     if judge.errors:
-        errors = NodeErrors(
-            judge.nodes,
-            judge.count,
-            judge.with_rows,
-            judge.errors[-1],
-            judge.errors[0],
-            np.stack(judge.errors[1:-1]),
-            judge.wrong,
-        )
+        one, *along, last = judge.errors
+        about = (judge.nodes, judge.count, judge.with_rows)
+        errors = NodeErrors(*about, last, one, np.stack(along), judge.wrong)
     counts = (contest.n_left_out, missed, judge.n_rows, judge.n_own)
     return Fold(scores, own, pooled, *counts, errors)
