@@ -11,13 +11,7 @@ import numpy as np
 import pandas as pd
 
 import nefele
-from nefele.graph_learning import (
-    EmbeddingKNN,
-    GraphSelectorCV,
-    LossGraph,
-    WassersteinGraph,
-    graph_diagnostics,
-)
+from nefele.graph_learning import EmbeddingKNN, LossGraph, WassersteinGraph, graph_diagnostics
 
 N_SHOPS, N_ROWS, NOISE = 24, 16, 1.0
 SLOPES = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, -2.0]])
@@ -45,7 +39,7 @@ def main() -> None:
         "embedding": EmbeddingKNN(),
     }
     search = nefele.GTVRegressorCV(node="shop", n_alphas=5, tol=1e-3)
-    found = GraphSelectorCV(graphs, estimator=search, n_shuffles=1).fit(X, y)
+    found = nefele.GraphSelectorCV(graphs, estimator=search, n_shuffles=1).fit(X, y)
     print(found.summary())
 
     graph = found.best_graph_

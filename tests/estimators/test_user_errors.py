@@ -80,7 +80,7 @@ def test_an_interrupted_fit_raises_and_a_grid_search_stops(monkeypatch):
     X, y = towns()
     run = interrupting(solvers.solve)
     fitted = GTVRegressor(ROADS, node="town", alpha=0.1).fit(X, y)
-    monkeypatch.setattr(solvers, "solve", run)
+    monkeypatch.setattr("nefele.paths.follow.solve", run)
     for model in (
         GTVRegressor(ROADS, node="town", alpha=0.1),
         GTVRegressorCV(ROADS, node="town", alphas=[1.0, 0.1], cv=2),
@@ -96,7 +96,7 @@ def test_an_interrupted_fit_raises_and_a_grid_search_stops(monkeypatch):
 
 
 def test_an_interrupted_path_raises(monkeypatch):
-    monkeypatch.setattr(nefele.paths.path, "solve", interrupting(solvers.solve, after=2))
+    monkeypatch.setattr("nefele.paths.follow.solve", interrupting(solvers.solve, after=2))
     points = np.random.default_rng(0).normal(size=(12, 2))
     with pytest.raises(KeyboardInterrupt):
         ConvexClustering().fit(points)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nefele.selection import choose, choose_by_others, judged
+from nefele.selection.choice import choose, choose_by_others, judged
 from nefele.selection.folds import Fold, NodeErrors
 
 SCORES = np.array([[1.0, 3.0, 2.0], [1.0, 2.0, 4.0], [2.0, 2.5, 0.0]])

@@ -226,7 +226,6 @@ EXPORTED = {
         "choose",
         "choose_by_others",
         "clearest",
-        "judged",
     ],
     "nefele.solvers": [
         "ADMM",

@@ -22,7 +22,8 @@ from nefele.estimators._cv_words import summary
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
 from nefele.result import ConvergenceWarning, DataWarning, Result
-from nefele.selection import WithinNodeKFold, alpha_grid, choose, judged
+from nefele.selection import WithinNodeKFold, alpha_grid, choose
+from nefele.selection.choice import judged
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer

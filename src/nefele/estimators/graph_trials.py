@@ -17,7 +17,8 @@ from nefele.graph_learning.embedding import EmbeddingKNN
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.references import ALONE, CLIQUE
 from nefele.graph_learning.wasserstein import WassersteinGraph
-from nefele.selection import Verdict, choose, choose_by_others, judged
+from nefele.selection.choice import choose, choose_by_others, judged
+from nefele.selection.verdict import Verdict
 
 Splits = list[tuple[fitting.Index, fitting.Index]]
 

@@ -1,6 +1,6 @@
 """Model selection: candidates for alpha, splits, folds along a path, the choice, the verdict."""
 
-from nefele.selection.choice import choose, choose_by_others, judged
+from nefele.selection.choice import choose, choose_by_others
 from nefele.selection.clearest import clearest
 from nefele.selection.grid import alpha_grid
 from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
@@ -15,5 +15,4 @@ __all__ = [
     "choose",
     "choose_by_others",
     "clearest",
-    "judged",
 ]
