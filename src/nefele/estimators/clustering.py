@@ -232,7 +232,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
                 problem,
                 np.geomspace(top, _DEPTH * top, self.n_alphas),
                 tol=self.tol,
-                enough=lambda result: _few_fused(result, unit),
+                callback=lambda result: _few_fused(result, unit),
             )
             ended = bool((found.gaps <= self.tol).all())
         return ClusterPath(found.lams, found.clusters, found.w + middle, found.gaps, ended)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
+from nefele.graph import Graph
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.paths.follow import follow
 from nefele.problem import Problem
-from nefele.result import ConvergenceWarning, Result, Status
+from nefele.result import ConvergenceWarning, Result, Status, equal_groups
 
 _DEPTH = 1e-3  # least lam of a path relative to lam_max
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
@@ -36,6 +37,8 @@ class PathResult:
         Labels of the groups of connected nodes with equal parameters.
     converged : bool
         Whether every point asked for was certified to the tolerance.
+    interrupted : bool
+        Whether Ctrl-C ended the path.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class PathResult:
     gaps: Array = field(repr=False)
     clusters: NDArray[np.int64] = field(repr=False)
     converged: bool
+    interrupted: bool = False
 
     def __len__(self) -> int:
         return len(self.lams)
@@ -150,27 +154,10 @@ def path(
     return _collect(problem, given, start, options, callback, keep == "all")
 
 
-def whole_path(
-    problem: Problem,
-    lams: Any,
-    *,
-    enough: Callable[[Result], bool] | None = None,
-    **options: Any,
-) -> PathResult:
-    """As `path`, but a path that ends before it should raises KeyboardInterrupt.
-
-    `enough` may end it after a point.
-    """
-    seen, done = 0, False
-
-    def watch(result: Result) -> bool:
-        nonlocal seen, done
-        seen += 1
-        done = enough is not None and bool(enough(result))
-        return done
-
-    found = path(problem, lams, callback=watch, **options)
-    if not done and seen < len(np.unique(lams)):
+def whole_path(problem: Problem, lams: Any, **options: Any) -> PathResult:
+    """As `path`, but one that Ctrl-C ended raises KeyboardInterrupt."""
+    found = path(problem, lams, **options)
+    if found.interrupted:
         raise KeyboardInterrupt
     return found
 
@@ -198,6 +185,7 @@ def _collect(
     steps = follow(problem, lams, start, **options)
     points: list[_Point] = []
     notes: dict[str, type[Warning]] = {}
+    interrupted = False
     try:
         while True:
             with warnings.catch_warnings(record=True) as caught:
@@ -206,11 +194,11 @@ def _collect(
             if result is None:
                 break
             notes.update({str(c.message): c.category for c in caught})
-            points.append(_Point(result, _clusters(result, unit), keep))
+            points.append(_Point(result, clusters_at(problem.graph, result.w, unit), keep))
             if callback is not None and callback(result) is True:
                 break
     except KeyboardInterrupt:
-        pass
+        interrupted = True
     _warn(notes, lams, points, options["tol"])
     labels = np.array([point.labels for point in points], dtype=np.int64)
     return PathResult(
@@ -220,6 +208,7 @@ def _collect(
         gaps=np.array([point.gap for point in points]),
         clusters=labels.reshape(len(points), problem.graph.n_nodes),
         converged=len(points) == len(lams) and all(point.converged for point in points),
+        interrupted=interrupted,
     )
 
 
@@ -234,10 +223,10 @@ class _Point:
         self.left = result.gap if np.isfinite(result.gap) else result.history[-1].guess
 
 
-def _clusters(result: Result, unit: float) -> NDArray[np.int64]:
-    """Labels with one scale along the path: at consensus the point's own spread is rounding."""
-    spread = float(np.ptp(result.w, axis=0).max())
-    return result.clusters(_SAME * unit / spread if unit * spread > 0 else _SAME)
+def clusters_at(graph: Graph, w: Array, unit: float) -> NDArray[np.int64]:
+    """Labels of equal neighbours, equal in this unit: at consensus a point's spread is rounding."""
+    spread = float(np.ptp(w, axis=0).max(initial=0.0))
+    return equal_groups(graph, w, _SAME * unit / spread if unit * spread > 0 else _SAME)
 
 
 def _warn(notes: dict[str, type[Warning]], lams: Array, points: list[_Point], tol: float) -> None:

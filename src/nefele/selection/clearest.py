@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.graph import Graph
-from nefele.result import equal_groups
+from nefele.paths.path import clusters_at
 
-_SAME = 1e-5  # difference, relative to the own fits' spread, up to which neighbours are equal
 _ALIKE = 0.9  # adjusted Rand index from which two partitions count as the same
 
 
@@ -89,9 +88,4 @@ def cluster_table(
         Nodes with data.
     """
     unit = float(np.ptp(own[labelled], axis=0).max(initial=0.0))
-    found = []
-    for part in points:
-        wide = float(np.ptp(part, axis=0).max(initial=0.0))
-        tol = _SAME * unit / wide if unit * wide > 0 else _SAME
-        found.append(equal_groups(graph, part, tol))
-    return np.stack(found)
+    return np.stack([clusters_at(graph, part, unit) for part in points])
