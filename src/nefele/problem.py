@@ -33,7 +33,7 @@ class Problem:
         A name such as "squared", a Loss such as `Squared(l2=0.1)`, one of these per node id, or
         a user's own object (see `nefele.losses.BoundLoss`).
     penalty : str or Penalty
-        A name such as "l2" or an object such as `Huber(delta=0.1)`.
+        A name such as "l2" or an object such as `HuberPenalty(delta=0.1)`.
     lam : float
         Strength lam >= 0 of the coupling; 0 gives the local fits.
 

@@ -187,7 +187,7 @@ def test_not_settling_is_a_warning():
     X, y = rows()
     with pytest.warns(ConvergenceWarning, match="stopped after 2 rounds: predictions still"):
         model = fedrelax(rounds=2, tol=1e-9).fit(X, y)
-    assert not model.converged_ and model.n_rounds_ == 2
+    assert not model.converged_ and model.rounds_ == 2
     done = fedrelax(rounds=2, tol=None).fit(X, y)
     assert done.converged_ and len(done.history_) == 2
 

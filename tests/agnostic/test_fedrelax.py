@@ -25,7 +25,7 @@ from nefele.agnostic._discrepancy import Discrepancy
 from nefele.agnostic._models import continues, resample, train, weight_parameter
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._site import Site
-from nefele.penalties import Huber
+from nefele.penalties import HuberPenalty
 from nefele.runtime import Faults
 from tests.agnostic.data import GRAPH, SHARED, TOWNS, classifier, core, fedrelax, parameters, rows
 
@@ -69,7 +69,7 @@ def test_huber_reaches_the_core_optimum():
         DummyRegressor(), alpha=0.4, discrepancy=("huber", 0.3), rounds=1000, tol=1e-8
     ).fit(X, y)
     data = LocalData.from_long(np.ones((len(X), 1)), y, X["town"], GRAPH.ids)
-    best = solve(Problem(GRAPH, data, penalty=Huber(0.3), lam=0.8), tol=1e-12)
+    best = solve(Problem(GRAPH, data, penalty=HuberPenalty(0.3), lam=0.8), tol=1e-12)
     found = [model.estimators_[town].constant_.item() for town in TOWNS]
     np.testing.assert_allclose(found, best.w[:, 0], atol=1e-5)
     assert model.history_[-1].objective == pytest.approx(best.objective, rel=1e-7)
@@ -122,7 +122,7 @@ def test_alpha_zero_is_a_local_fit_to_the_bit(estimator):
             model.estimators_[town].predict(values), alone.predict(values)
         )
         np.testing.assert_array_equal(model.predict(X[own]), alone.predict(values))
-    assert (model.n_rounds_, model.converged_, model.ledger_.messages) == (0, True, 0)
+    assert (model.rounds_, model.converged_, model.ledger_.messages) == (0, True, 0)
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
@@ -372,7 +372,7 @@ def test_the_ledger_counts_every_exchange(init, first):
     assert model.ledger_.messages == (5 + first) * 2 * GRAPH.n_edges - first
     assert model.ledger_.floats == model.ledger_.messages * len(SHARED)
     assert set(model.ledger_.by_content) == {"predictions"}
-    assert model.ledger_.rounds == model.n_rounds_ == 5
+    assert model.ledger_.rounds == model.rounds_ == 5
 
 
 def test_classifiers_send_probabilities():
@@ -400,14 +400,14 @@ def test_permanent_losses_only_slow_it_down():
     model = fedrelax(alpha=0.1, rounds=600, tol=1e-10, faults=faults).fit(X, y)
     assert model.converged_
     np.testing.assert_allclose(parameters(model), core(X, y, 0.1).w, rtol=0, atol=1e-6)
-    assert model.n_rounds_ > fedrelax(alpha=0.1, rounds=600, tol=1e-10).fit(X, y).n_rounds_
+    assert model.rounds_ > fedrelax(alpha=0.1, rounds=600, tol=1e-10).fit(X, y).rounds_
 
 
 def test_silence_is_not_convergence():
     X, y = rows()
     dead = Faults(link_loss=1.0, until=20)
     model = fedrelax(alpha=0.1, rounds=300, tol=1e-8, init="zero", faults=dead).fit(X, y)
-    assert model.history_[10].change == 0.0 and model.n_rounds_ > 20
+    assert model.history_[10].change == 0.0 and model.rounds_ > 20
     np.testing.assert_allclose(parameters(model), core(X, y, 0.1).w, rtol=0, atol=1e-5)
 
 

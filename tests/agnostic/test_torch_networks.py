@@ -150,7 +150,7 @@ def test_history_ledger_and_status():
         small, graph=GRAPH, node="town", alpha=0.2, rounds=30, lr=0.03, random_state=0
     ).fit(X, y)
     P = 2 * 8 + 8 + 8 + 1
-    assert model.status_ == "uncertified" and len(model.history_) == model.n_iter_ == 30
+    assert model.status_ == "uncertified" and len(model.history_) == model.rounds_ == 30
     assert model.history_[-1].objective < 0.5 * model.history_[0].objective
     assert model.parameters_.shape == (6, P)
     assert model.ledger_.by_content["parameters"].floats == 2 * GRAPH.n_edges * 30 * P

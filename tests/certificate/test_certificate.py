@@ -3,7 +3,7 @@ import pytest
 
 from nefele import Certificate, Graph, LocalData, Problem, solve
 from nefele.losses import Absolute, Hinge, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, Lp, Quadratic
+from nefele.penalties import HuberPenalty, Lp, Quadratic
 from tests.problems import chain_problem, random_problem
 
 
@@ -43,7 +43,7 @@ HARD = [
     ("squared", "linf"),
     ("squared", Lp(3)),
     ("squared", "squared_l2"),
-    ("squared", Huber(0.2)),
+    ("squared", HuberPenalty(0.2)),
     (Squared(l2=0.1, l1=0.1), "l2"),
     (Logistic(l2=0.01), "l2"),
     (Poisson(l2=0.01), "l1"),

@@ -22,7 +22,7 @@ from nefele.losses import (
     as_bound_loss,
 )
 from nefele.penalties import (
-    Huber,
+    HuberPenalty,
     L1Norm,
     L2Norm,
     LinfNorm,
@@ -209,10 +209,10 @@ PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "squared l2": lambda d: SquaredL2(),
     "quadratic": lambda d: quadratic(d, d),
     "singular quadratic": lambda d: quadratic(d, d - 1),
-    "huber": lambda d: Huber(delta=0.5),
+    "huber": lambda d: HuberPenalty(delta=0.5),
     "partial l2": lambda d: Partial(L2Norm(), range(d - 1)),
     "partial l1": lambda d: Partial(L1Norm(), [d - 1]),
-    "partial huber": lambda d: Partial(Huber(delta=0.5), range(1, d)),
+    "partial huber": lambda d: Partial(HuberPenalty(delta=0.5), range(1, d)),
     "user norm": lambda d: Weighted(),
     "user smooth": lambda d: Tripled(),
 }

@@ -11,7 +11,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ri
 
 import nefele
 from nefele.losses import HuberLoss, Logistic, Poisson, Squared
-from nefele.penalties import Huber, L2Norm, Quadratic, SquaredL2
+from nefele.penalties import HuberPenalty, L2Norm, Quadratic, SquaredL2
 
 PAGE = Path(__file__).parents[2] / "docs" / "constants.md"
 N, M, D = 6, 5, 3
@@ -186,11 +186,11 @@ def test_line_12_algorithm_1_takes_the_printed_steps(network):
 
 def test_line_13_huber_penalty():
     v = np.random.default_rng(1).normal(size=(50, D))
-    np.testing.assert_allclose(Huber(delta=1e-9).value(v), L2Norm().value(v), atol=1e-9)
+    np.testing.assert_allclose(HuberPenalty(delta=1e-9).value(v), L2Norm().value(v), atol=1e-9)
     small = 0.1 * v / np.linalg.norm(v, axis=1, keepdims=True)
-    np.testing.assert_allclose(0.7 * Huber(delta=0.7).value(small), SquaredL2().value(small))
+    np.testing.assert_allclose(0.7 * HuberPenalty(delta=0.7).value(small), SquaredL2().value(small))
     far = 100 * small
-    np.testing.assert_allclose(Huber(delta=0.7).value(far), 10 - 0.35)
+    np.testing.assert_allclose(HuberPenalty(delta=0.7).value(far), 10 - 0.35)
 
 
 def test_line_14_huber_loss_is_half_of_squared():

@@ -9,13 +9,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import nefele
 from nefele import GTVClassifier, GTVRegressor
 from nefele.losses import HuberLoss, Logistic, Multinomial, Squared
-from nefele.penalties import Huber, Quadratic
+from nefele.penalties import HuberPenalty, Quadratic
 from tests.estimators.data import ROADS, TOWNS, core, parameters, towns
 
 TIGHT = {"node": "town", "tol": 1e-12}
 
 
-@pytest.mark.parametrize("penalty", ["l2", "l1", "squared_l2", "huber", Huber(0.3)])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "squared_l2", "huber", HuberPenalty(0.3)])
 @pytest.mark.parametrize("alpha", [0.05, 0.7])
 def test_agrees_with_the_core(penalty, alpha):
     X, y = towns()

@@ -14,7 +14,7 @@ from nefele import GTVClassifier, GTVRegressor
 from nefele._records import read_record, write_record
 from nefele.estimators import MomentsKNN, SpatialKNN, saving
 from nefele.losses import Logistic, Squared
-from nefele.penalties import Huber, Penalty, Quadratic
+from nefele.penalties import HuberPenalty, Penalty, Quadratic
 from tests.estimators.data import PLACES, ROADS, towns
 
 X, Y = towns(90)
@@ -25,7 +25,7 @@ WHERE = pd.DataFrame(PLACES, index=["lat", "lon"]).T
     "model",
     [
         GTVRegressor(ROADS, node="town"),
-        GTVRegressor(node="town", penalty=Huber(0.3), loss=Squared(l2=0.1), couple=["wind"]),
+        GTVRegressor(node="town", penalty=HuberPenalty(0.3), loss=Squared(l2=0.1), couple=["wind"]),
         GTVRegressor(MomentsKNN(k=2), node="town", penalty=Quadratic(np.eye(3)), unseen="pooled"),
         GTVRegressor(SpatialKNN(k=2), node="town", coords=WHERE, unseen="nearest"),
         GTVRegressor(SpatialKNN(k=2, coords=PLACES), node="town", standardize=True),

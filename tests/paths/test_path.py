@@ -6,7 +6,7 @@ import pytest
 import nefele
 from nefele import ConvergenceWarning, DataWarning, Graph, LocalData, Problem, lam_max, path, solve
 from nefele.losses import Absolute, Logistic, Squared
-from nefele.penalties import Huber, Lp, Quadratic
+from nefele.penalties import HuberPenalty, Lp, Quadratic
 from tests.paper.instances import star
 from tests.problems import chain_problem, random_data, random_graph
 
@@ -157,7 +157,9 @@ def test_clusters_grow_as_lam_falls():
     assert "12 lams" in repr(found) and "converged" in repr(found)
 
 
-@pytest.mark.parametrize("penalty", ["squared_l2", Huber(0.5), Quadratic([[1.0, 0], [0, 0]])])
+@pytest.mark.parametrize(
+    "penalty", ["squared_l2", HuberPenalty(0.5), Quadratic([[1.0, 0], [0, 0]])]
+)
 def test_smooth_penalties_start_near_consensus(penalty):
     problem = block_problem(penalty=penalty)
     top = lam_max(problem)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from nefele import DataWarning, Graph, LocalData, Problem, solve
 from nefele.losses import Absolute, Logistic, Squared
-from nefele.penalties import Huber
+from nefele.penalties import HuberPenalty
 from tests.problems import random_parts
 
 TOL = 1e-9
-PENALTIES = st.sampled_from(["l2", "l1", "linf", "squared_l2", Huber(0.3)])
+PENALTIES = st.sampled_from(["l2", "l1", "linf", "squared_l2", HuberPenalty(0.3)])
 NORMS = st.sampled_from(["l2", "l1", "linf"])
 LOSSES = st.sampled_from([Squared(), Squared(l2=0.1), Logistic(l2=0.05)])
 SEEDS = st.integers(0, 10_000)

@@ -15,7 +15,16 @@ from nefele.losses import (
     Poisson,
     Squared,
 )
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
+from nefele.penalties import (
+    HuberPenalty,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Partial,
+    Quadratic,
+    SquaredL2,
+)
 
 
 def _node_term(loss, X, y, c, w):
@@ -58,7 +67,7 @@ def _edge_term(penalty, v):
         return 0.5 * cp.sum_squares(v)
     if isinstance(penalty, Quadratic):
         return 0.5 * cp.quad_form(v, cp.psd_wrap(penalty.Q))
-    if isinstance(penalty, Huber):
+    if isinstance(penalty, HuberPenalty):
         d = penalty.delta
         return cp.huber(cp.norm2(v), d) / (2 * d)
     raise TypeError(penalty)

@@ -7,7 +7,16 @@ import pytest
 
 from nefele import ConvergenceWarning, DataWarning, Problem, solve
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
+from nefele.penalties import (
+    HuberPenalty,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Partial,
+    Quadratic,
+    SquaredL2,
+)
 from tests.problems import random_parts
 from tests.reference.oracle import oracle
 
@@ -19,7 +28,7 @@ PENALTIES = [
     L1Norm(),
     L2Norm(),
     LinfNorm(),
-    Huber(delta=0.3),
+    HuberPenalty(delta=0.3),
     SquaredL2(),
     Lp(3),
     Quadratic([[2.0, 0.5], [0.5, 1.0]]),

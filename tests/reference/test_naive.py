@@ -7,7 +7,7 @@ import pytest
 
 from nefele import Problem, solve
 from nefele.losses import HuberLoss, Logistic, Squared
-from nefele.penalties import Huber
+from nefele.penalties import HuberPenalty
 from tests.problems import chain_problem, random_parts, random_problem
 
 PENALTIES = {
@@ -95,7 +95,7 @@ def dual_update(name, v, scale, sigma):
         return onto_l1_ball(v, scale)
     if name == "squared_l2":
         return v / (1 + sigma / scale)
-    shrunk = v / (1 + sigma * 0.3 / scale)  # Huber(0.3)
+    shrunk = v / (1 + sigma * 0.3 / scale)  # HuberPenalty(0.3)
     size = np.linalg.norm(shrunk)
     return shrunk if size <= scale else scale * shrunk / size
 
@@ -136,7 +136,7 @@ def algorithm_1(problem, name, rounds):
 @pytest.mark.filterwarnings("ignore::nefele.DataWarning")
 def test_algorithm_1_as_printed(seed, name, rounds):
     graph, data, lam = random_parts(seed, d=2)
-    penalty = Huber(0.3) if name == "huber" else name
+    penalty = HuberPenalty(0.3) if name == "huber" else name
     problem = Problem(graph, data, penalty=penalty, lam=lam)
     w, _ = algorithm_1(problem, name, rounds)
     result = solve(problem, "algorithm1", tol=None, max_iter=rounds)

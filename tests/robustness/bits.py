@@ -11,7 +11,16 @@ from nefele import Graph, LocalData, Problem, solve
 from nefele._kernels import threads
 from nefele.graphs import chain, grid, sbm
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Partial, Quadratic, SquaredL2
+from nefele.penalties import (
+    HuberPenalty,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Partial,
+    Quadratic,
+    SquaredL2,
+)
 from nefele.solvers.primal_dual import fused
 from tests.problems import kind_of, labels
 
@@ -29,7 +38,7 @@ LOSSES = [
 def penalties(d):
     """Every penalty, for d parameters."""
     Q = np.diag(np.arange(1.0, d + 1)) + 0.1
-    plain = [L2Norm(), L1Norm(), LinfNorm(), SquaredL2(), Huber(0.3), Lp(3.0), Quadratic(Q)]
+    plain = [L2Norm(), L1Norm(), LinfNorm(), SquaredL2(), HuberPenalty(0.3), Lp(3.0), Quadratic(Q)]
     return [*plain, Partial(L2Norm(), range(d - 1))] if d > 1 else plain
 
 

@@ -12,7 +12,7 @@ from nefele import ConvergenceWarning, Problem, Status, solve
 from nefele._records import read_record, write_record
 from nefele.graphs import sbm
 from nefele.losses import HuberLoss, Squared
-from nefele.penalties import Huber
+from nefele.penalties import HuberPenalty
 from nefele.solvers.loop.fingerprint import fingerprint
 from tests.contracts.cases import LOSSES, PENALTIES
 from tests.problems import chain_problem, kind_of, random_data
@@ -28,7 +28,10 @@ SWAPS = {
     "ridge": (other(BASE, Squared(l2=0.3)), other(BASE, Squared(l2=0.0))),
     "slightly less ridge": (other(BASE, Squared(l2=0.3)), other(BASE, Squared(l2=0.3 - 1e-9))),
     "huber": (other(BASE, HuberLoss(delta=8.0)), other(BASE, HuberLoss(delta=1.0))),
-    "huber penalty": (other(BASE, penalty=Huber(0.5)), other(BASE, penalty=Huber(0.5 + 1e-12))),
+    "huber penalty": (
+        other(BASE, penalty=HuberPenalty(0.5)),
+        other(BASE, penalty=HuberPenalty(0.5 + 1e-12)),
+    ),
     "lam": (BASE, other(BASE, lam=BASE.lam * (1 + 1e-12))),
 }
 

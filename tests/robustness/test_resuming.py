@@ -13,7 +13,7 @@ import pytest
 
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import HuberLoss, Squared
-from nefele.penalties import Huber
+from nefele.penalties import HuberPenalty
 from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual
 from nefele.solvers.loop import checkpoint
 from tests.problems import chain_problem
@@ -424,7 +424,7 @@ def test_other_weights_parameters_and_sample_weights(file):
         weights[0] = sample
         local = LocalData(data.X, data.y, data.ptr, sample_weight=weights)
         graph = Graph.from_edges([(0, 1), (1, 2)], [1.0, weight])
-        return Problem(graph, local, HuberLoss(delta=delta), Huber(delta=width), lam=0.3)
+        return Problem(graph, local, HuberLoss(delta=delta), HuberPenalty(delta=width), lam=0.3)
 
     solve(variant(), "primal_dual", tol=None, max_iter=2, checkpoint=file)
     assert solve(variant(), "primal_dual", tol=None, max_iter=4, resume=file).n_iter == 4

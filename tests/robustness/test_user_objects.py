@@ -6,7 +6,7 @@ import pytest
 from nefele import Certificate, ConvergenceWarning, LocalData, Problem, Status, solve
 from nefele.graphs import chain
 from nefele.losses import Squared
-from nefele.penalties import Huber, L1Norm, Lp, Penalty, Quadratic
+from nefele.penalties import HuberPenalty, L1Norm, Lp, Penalty, Quadratic
 from nefele.solvers.loop.best import Best
 from tests.robustness.problems import data, path
 
@@ -251,8 +251,8 @@ def test_a_loss_of_ours_needs_data():
         lambda: Lp(0.5),
         lambda: Lp(np.nan),
         lambda: Lp("2"),
-        lambda: Huber(0.0),
-        lambda: Huber(-1.0),
+        lambda: HuberPenalty(0.0),
+        lambda: HuberPenalty(-1.0),
         lambda: Quadratic([[1.0, 2.0], [0.0, 1.0]]),
         lambda: Quadratic([[-1.0]]),
         lambda: Quadratic([[np.nan]]),

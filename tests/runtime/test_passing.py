@@ -3,7 +3,7 @@ import pytest
 
 from nefele import Graph, LocalData, Problem, solve
 from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
 from nefele.runtime import pass_messages
 from nefele.solvers import PrimalDual
 
@@ -22,7 +22,7 @@ PENALTIES = [
     LinfNorm(),
     Lp(3),
     SquaredL2(),
-    Huber(0.2),
+    HuberPenalty(0.2),
 ]
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from nefele import Graph, LocalData, Problem, solve
 from nefele.graphs import grid
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, SquaredL2
 from nefele.solvers import PrimalDual
 from nefele.solvers.primal_dual import fused
 from nefele.solvers.primal_dual.fused import Fused, Layout, Turns
 from tests.waiting import LONG
 
-PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), Huber(0.3)]
+PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), HuberPenalty(0.3)]
 
 
 def shuffled_grid(side, seed=0):

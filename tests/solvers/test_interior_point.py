@@ -9,7 +9,7 @@ from nefele import DataWarning, Graph, LocalData, Problem, path, solve
 from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm, star
 from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, Lp, Quadratic
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, Lp, Quadratic
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
 from nefele.solvers.interior_point.cones import Cones, _central
 from tests.problems import chain_problem, random_data
@@ -17,7 +17,7 @@ from tests.reference.oracle import oracle
 from tests.solvers.problems import name, quiet, wooded
 from tests.systems.forests import dense, product, psd
 
-PENALTIES = [L2Norm(), L1Norm(), Huber(0.3)]
+PENALTIES = [L2Norm(), L1Norm(), HuberPenalty(0.3)]
 LOSSES = [
     Squared(),
     Squared(l2=0.1),
@@ -364,13 +364,13 @@ def test_a_star_with_many_leaves():
     [
         (
             lambda: solve(wooded(penalty=Lp(3)), "newton"),
-            "Newton needs L2Norm, L1Norm, LinfNorm or Huber and a loss with gradient and Hessian, "
-            "or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
+            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty and a loss with gradient "
+            "and Hessian, or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
             "Lp(p=3) and BoundSquared.",
         ),
         (
             lambda: solve(wooded(penalty=Quadratic(np.eye(2))), "newton"),
-            "Newton needs L2Norm, L1Norm, LinfNorm or Huber",
+            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty",
         ),
         (lambda: solve(wooded(Squared(l1=1.0)), "newton"), "Newton needs L2Norm, L1Norm, LinfNorm"),
         (

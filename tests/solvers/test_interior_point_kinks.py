@@ -7,7 +7,7 @@ from nefele import ConvexClustering, DataWarning, Graph, LocalData, Problem, pat
 from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm
 from nefele.losses import Absolute, Hinge, Logistic, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
 from nefele.solvers import Newton, PrimalDual, as_solver
 from nefele.solvers.interior_point.faces import Faces, _sum_of_others
 from nefele.solvers.interior_point.reach import pays
@@ -20,7 +20,14 @@ from tests.solvers.problems import name, quiet, wooded
 from tests.systems.forests import product
 
 KINKED = [Absolute(), Absolute(l2=0.1), Hinge(), Hinge(l2=0.05)]
-EDGES = [L2Norm(), L1Norm(), LinfNorm(), Huber(0.3), SquaredL2(), Quadratic(np.diag([1.0, 0.3]))]
+EDGES = [
+    L2Norm(),
+    L1Norm(),
+    LinfNorm(),
+    HuberPenalty(0.3),
+    SquaredL2(),
+    Quadratic(np.diag([1.0, 0.3])),
+]
 PAIRS = [(loss, penalty) for loss in KINKED for penalty in EDGES]
 PAIRS += [(loss, LinfNorm()) for loss in (Squared(), Squared(l2=0.1), Logistic(l2=0.01))]
 

@@ -7,12 +7,12 @@ import pytest
 
 from nefele import DataWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, HuberLoss, Logistic, Poisson, Squared
-from nefele.penalties import Huber, L1Norm, L2Norm, Quadratic, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, Quadratic, SquaredL2
 from nefele.solvers import ADMM, FedRelax, PrimalDualGradient, StochasticPrimalDual
 from nefele.solvers.fedrelax import colours
 from tests.problems import chain_problem, kind_of, random_data, random_graph
 
-PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), Huber(0.5)]
+PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), HuberPenalty(0.5)]
 LOSSES = [Squared(), Logistic(l2=0.01), HuberLoss(0.5)]
 Q = Quadratic([[2.0, 1.0], [1.0, 0.5]])
 GENERAL = [ADMM(), PrimalDualGradient(), StochasticPrimalDual()]

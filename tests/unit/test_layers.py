@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nefele
-from tests.layers import Rules, Tree, part_of_file, part_of_module
+from tests.layers import Rules, Tree, part_of_module
 
 ROOT = Path(nefele.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
@@ -56,34 +56,6 @@ RULES = Rules(
         }
     ),
 )
-# Not mended yet, per part: take an entry out with the last import that needs it, add none.
-KNOWN = {
-    "agnostic": {
-        "cycle: nefele.agnostic._discrepancy -> nefele.agnostic._torch_estimator",
-        "cycle: nefele.agnostic._torch_estimator -> nefele.agnostic._discrepancy",
-        "private: nefele.estimators._design",
-        "private: nefele.estimators._nodes",
-        "private: nefele.estimators._rows_base",
-    },
-    "graph_learning": {
-        "layer: graph_learning imports estimators",
-        "private: nefele.estimators._cv_base",
-        "private: nefele.estimators._design",
-        "private: nefele.estimators._folds",
-        "private: nefele.estimators._solving",
-    },
-    "runs": {
-        "private: nefele.estimators._coords",
-        "private: nefele.estimators._cv_base",
-        "private: nefele.estimators._design",
-        "private: nefele.estimators._folds",
-        "private: nefele.estimators.splitters._dense_ranks",
-        "private: nefele.estimators.splitters._ranks",
-        "private: nefele.estimators.splitters._times",
-        "private: nefele.graph_learning._compare",
-        "private: nefele.graphs.convert._columns_message",
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -91,22 +63,9 @@ def tree():
     return Tree(ROOT)
 
 
-def known(violation):
-    """The entries of KNOWN that a violation needs."""
-    part, said = part_of_file(violation.file), f"{violation.rule}: {violation.what} "
-    return {(part, entry) for entry in KNOWN.get(part, ()) if said.startswith(f"{entry} ")}
-
-
 def test_every_import_keeps_to_the_layers(tree):
-    found = tree.violations(RULES)
-    new = [str(violation) for violation in found if not known(violation)]
-    assert not new, "\n".join([f"{len(new)} imports break the rules:", *new])
-
-
-def test_what_is_known_is_still_there(tree):
-    needed = set().union(*map(known, tree.violations(RULES)))
-    listed = {(part, entry) for part, entries in KNOWN.items() for entry in entries}
-    assert listed <= needed, f"Mended, take out of KNOWN: {sorted(listed - needed)}"
+    found = [str(violation) for violation in tree.violations(RULES)]
+    assert not found, "\n".join([f"{len(found)} imports break the rules:", *found])
 
 
 def test_the_special_solvers_still_need_their_exception(tree):

@@ -127,6 +127,7 @@ EXPORTED = {
         "Ledger",
         "Message",
         "Part",
+        "Round",
         "Run",
         "join",
         "pass_messages",
@@ -206,7 +207,7 @@ EXPORTED = {
         "as_loss",
     ],
     "nefele.penalties": [
-        "Huber",
+        "HuberPenalty",
         "L1Norm",
         "L2Norm",
         "LinfNorm",

@@ -194,7 +194,7 @@ class FedRelaxBase(RowsBase):
             for i, name in enumerate(run.graph.ids.tolist())
         }
         self.X_shared_ = run.X_shared
-        self.n_rounds_ = len(run.history)
+        self.rounds_ = len(run.history)
         self.converged_ = converged
         self.history_ = run.history
         self.ledger_ = run.ledger

@@ -6,7 +6,7 @@ A node knows of its neighbours only the predictions that their messages brought.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,28 +20,10 @@ from nefele.program import Exchange, Heard, Program, Work
 from nefele.runtime.drivers import InProcess
 from nefele.runtime.faults import Faults
 from nefele.runtime.messages import Ledger
+from nefele.runtime.run import Round
 from nefele.solvers.fedrelax import colours
 
 Pool = Callable[[Any], list[Moved]]
-
-
-class Round(NamedTuple):
-    """One round of FedRelax.
-
-    Attributes
-    ----------
-    round : int
-    change : float
-        Largest change of a node's predictions on X_shared, root mean square, relative to the
-        spread of the target; for classes the change of probabilities.
-    objective : float
-        sum_i L_i + alpha sum_e A_e d_e, with the squared error or the log loss as L_i whatever
-        the models minimise themselves; NaN while a node has no model.
-    """
-
-    round: int
-    change: float
-    objective: float
 
 
 class Relaxation:
@@ -158,7 +140,7 @@ class Relaxation:
         self.driver.start()
         for k in range(1, rounds + 1):
             change = self.round(k)
-            self.history.append(Round(k, change, self.objective()))
+            self.history.append(Round(k, self.objective(), change))
             if tol is None:
                 continue
             quiet = None if change > tol else (quiet or k)

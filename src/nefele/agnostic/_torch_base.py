@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import check_name, type_name
+from nefele._checks import Array, check_name, type_name
 
 try:
     import torch
@@ -170,3 +170,20 @@ def as_row_loss(loss: Any, known: dict[str, RowLoss]) -> RowLoss:
 def to_numpy(values: Tensor) -> NDArray[np.float64]:
     """As float64."""
     return values.detach().cpu().numpy().astype(np.float64)
+
+
+def symmetric(call: Any, h: Tensor, p: Tensor) -> Tensor:
+    """Mean over the rows of [call(h, p) + call(p, h)] / 2."""
+    both = call(h, p) + call(p, h)
+    if both.shape != h.shape[:1]:
+        raise ValueError(
+            f"discrepancy must give one number per shared row, shape {tuple(h.shape[:1])}; got "
+            f"{tuple(both.shape)}. Sum over the classes, and leave out the mean over the rows."
+        )
+    return both.mean() / 2
+
+
+def free_value(call: Any, h: Array, p: Array) -> float:
+    """The discrepancy of two arrays of predictions."""
+    with torch.no_grad():
+        return float(symmetric(call, torch.tensor(h), torch.tensor(p)))

@@ -19,6 +19,7 @@ from nefele.agnostic._torch_base import (
     Tensor,
     build,
     session,
+    symmetric,
     tensor,
     threads,
     torch,
@@ -199,20 +200,3 @@ class TorchBase(BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         with torch.no_grad(), threads(self.n_threads):
             return self._outputs(self.module_.eval(), tensor(X, self.dtype))
-
-
-def symmetric(call: Any, h: Tensor, p: Tensor) -> Tensor:
-    """Mean over the rows of [call(h, p) + call(p, h)] / 2."""
-    both = call(h, p) + call(p, h)
-    if both.shape != h.shape[:1]:
-        raise ValueError(
-            f"discrepancy must give one number per shared row, shape {tuple(h.shape[:1])}; got "
-            f"{tuple(both.shape)}. Sum over the classes, and leave out the mean over the rows."
-        )
-    return both.mean() / 2
-
-
-def free_value(call: Any, h: Array, p: Array) -> float:
-    """The discrepancy of two arrays of predictions."""
-    with torch.no_grad():
-        return float(symmetric(call, torch.tensor(h), torch.tensor(p)))

@@ -119,7 +119,7 @@ class NetBase(RowsBase):
         self.flow_ = run.u
         self.history_ = history
         self.objective_ = history[-1].objective
-        self.n_iter_ = rounds
+        self.rounds_ = rounds
         self.status_ = str(Status.UNCERTIFIED)
         self.ledger_ = Ledger(rounds=rounds)
         for content in ("parameters", "dual"):  # both ends send w_i to the edge and get its flow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from nefele.agnostic._torch_base import Tensor, to_numpy, torch
 from nefele.agnostic._torch_stack import Padded, Source, Stack
 from nefele.graph import Graph
 from nefele.penalties import Penalty
+from nefele.runtime.run import Round
 from nefele.solvers.steps import scaled
 from nefele.solvers.updates import ahead, dual
 
@@ -20,29 +21,6 @@ from nefele.solvers.updates import ahead, dual
 # with its usual (0.9, 0.999) linear networks ended up to 18% above the optimum, or burst after
 # they had reached it. With these numbers and the falling lr all runs came within 3e-5 of it.
 _BETAS = (0.5, 0.999)
-
-
-class NetRound(NamedTuple):
-    """One round of Algorithm 1 on networks.
-
-    Attributes
-    ----------
-    round : int
-    objective : float
-        sum_i L_i(w_i) + alpha sum_e A_e phi(w_i - w_j), without dropout.
-    loss : float
-        The first sum.
-    spread : float
-        Root mean square distance of the nodes' parameters from their mean.
-    seconds : float
-        Since the start.
-    """
-
-    round: int
-    objective: float
-    loss: float
-    spread: float
-    seconds: float
 
 
 class Rounds:
@@ -99,7 +77,7 @@ class Rounds:
         self.sigma = scaled(graph, np.ones(graph.n_edges), gamma)[1]
         self.idle = np.flatnonzero(~labelled & (self.inverse > 0))
 
-    def run(self, rounds: int) -> list[NetRound]:
+    def run(self, rounds: int) -> list[Round]:
         """All rounds, and what came of each."""
         started, history = time.perf_counter(), []
         for k in range(1, rounds + 1):
@@ -117,7 +95,9 @@ class Rounds:
             if self.coupled:
                 diff = self.graph.diff(ahead(before, after))
                 self.u = dual(self.penalty, self.u, diff, self.scale, self.sigma)
-            history.append(NetRound(k, *self.measure(after), time.perf_counter() - started))
+            objective, loss, spread = self.measure(after)
+            seconds = time.perf_counter() - started
+            history.append(Round(k, objective, loss=loss, spread=spread, seconds=seconds))
         return history
 
     def rate(self, k: int, rounds: int) -> float:

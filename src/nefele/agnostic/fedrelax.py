@@ -80,9 +80,9 @@ class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
         The fitted model of each node id.
     graph_ : Graph
     X_shared_ : array of shape (m', d)
-    n_rounds_ : int
+    rounds_ : int
     converged_ : bool
-    history_ : list of Round
+    history_ : list of nefele.runtime.Round
         Change of predictions and objective after each round.
     ledger_ : nefele.runtime.Ledger
         What was sent, and what was lost or late.
@@ -196,7 +196,7 @@ faults
     ----------
     classes_ : array of shape (n_classes,)
         Labels, of any type, sorted.
-    nodes_, estimators_, graph_, X_shared_, n_rounds_, converged_, history_, ledger_, \
+    nodes_, estimators_, graph_, X_shared_, rounds_, converged_, history_, ledger_, \
 n_features_in_, feature_names_in_
         See `FedRelaxRegressor`.
 

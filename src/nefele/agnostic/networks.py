@@ -78,12 +78,12 @@ class GTVNetRegressor(RegressorMixin, NetBase):
     flow_ : array of shape (n_edges, P)
         Dual variables of Algorithm 1.
     graph_ : Graph
-    history_ : list of NetRound
+    history_ : list of nefele.runtime.Round
         Objective, sum of the losses, spread of the parameters and seconds of each round.
     objective_ : float
     status_ : str
         "uncertified".
-    n_iter_ : int
+    rounds_ : int
     ledger_ : nefele.runtime.Ledger
         What the sites would have sent, as float64.
     n_features_in_, feature_names_in_
@@ -184,7 +184,7 @@ n_threads, random_state
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    nodes_, parameters_, module_, flow_, graph_, history_, objective_, status_, n_iter_, ledger_, \
+    nodes_, parameters_, module_, flow_, graph_, history_, objective_, status_, rounds_, ledger_, \
 n_features_in_, feature_names_in_
         See `GTVNetRegressor`.
 

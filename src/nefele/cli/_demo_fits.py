@@ -81,7 +81,7 @@ class DemoOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DemoFit:
     """One method on one split: test error of each state, and whether to trust the fit.
 
     `gap` is None for closed-form fits; `problem` is empty when the fit converged.
@@ -147,7 +147,9 @@ def shuffle_nodes(graph: Graph, seed: int) -> Graph:
     return Graph(graph.ids, place[graph.head], place[graph.tail], graph.weight)
 
 
-def fit_demo(states: StatesData, options: DemoOptions, tick: Callable[[str], object]) -> list[Fit]:
+def fit_demo(
+    states: StatesData, options: DemoOptions, tick: Callable[[str], object]
+) -> list[DemoFit]:
     """All fits of the demo, seed by seed; `tick(text)` is called before each.
 
     Examples
@@ -174,11 +176,11 @@ def _fit(
     test: LocalData,
     seed: int,
     options: DemoOptions,
-) -> Fit:
+) -> DemoFit:
     if method == OWN:
-        return Fit(method, seed, node_mse(fit_own(train), test), train.n_nodes)
+        return DemoFit(method, seed, node_mse(fit_own(train), test), train.n_nodes)
     if method == POOLED:
-        return Fit(method, seed, node_mse(fit_pooled(train), test), 1)
+        return DemoFit(method, seed, node_mse(fit_pooled(train), test), 1)
     from nefele import Problem, solve
     from nefele.result import ConvergenceWarning
 
@@ -190,7 +192,7 @@ def _fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told by Fit.problem
         result = solve(problem, tol=options.tol)
-    return Fit(
+    return DemoFit(
         method,
         seed,
         node_mse(result.w, test),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.cli._demo_fits import OWN, POOLED, DemoOptions, Fit, Method
+from nefele.cli._demo_fits import OWN, POOLED, DemoFit, DemoOptions, Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,12 @@ class Score:
         return float(np.max(self.gaps)) if self.gaps else None
 
 
-def score_fits(fits: Sequence[Fit]) -> list[Score]:
+def score_fits(fits: Sequence[DemoFit]) -> list[Score]:
     """Gather the fits of each method, in order of appearance.
 
     Examples
     --------
-    >>> fits = [Fit(OWN, seed, np.array([1.0, 2.0 + seed]), 2) for seed in (0, 1)]
+    >>> fits = [DemoFit(OWN, seed, np.array([1.0, 2.0 + seed]), 2) for seed in (0, 1)]
     >>> [(score.mse, score.errors.tolist()) for score in score_fits(fits)]
     [(1.75, [[1.0, 2.0], [1.0, 3.0]])]
     """
@@ -57,7 +57,7 @@ def find(scores: Sequence[Score], method: Method) -> Score:
 
     Examples
     --------
-    >>> find(score_fits([Fit(OWN, 0, np.array([1.0]), 1)]), OWN).mse
+    >>> find(score_fits([DemoFit(OWN, 0, np.array([1.0]), 1)]), OWN).mse
     1.0
     """
     return next(score for score in scores if score.method == method)
@@ -68,7 +68,8 @@ def states_worse(score: Score, own: Score) -> list[int]:
 
     Examples
     --------
-    >>> fits = [Fit(OWN, 0, np.array([1.0, 2.0]), 2), Fit(POOLED, 0, np.array([0.5, 3.0]), 1)]
+    >>> pooled = DemoFit(POOLED, 0, np.array([0.5, 3.0]), 1)
+    >>> fits = [DemoFit(OWN, 0, np.array([1.0, 2.0]), 2), pooled]
     >>> own, pooled = score_fits(fits)
     >>> states_worse(pooled, own)
     [1]
@@ -82,7 +83,7 @@ def borders_and_control(scores: Sequence[Score]) -> tuple[Score, Score]:
     Examples
     --------
     >>> pair = [Method("nefele l1", "l1"), Method("l1, shuffled borders", "l1", shuffled=True)]
-    >>> scores = score_fits([Fit(method, 0, np.array([1.0]), 1) for method in pair])
+    >>> scores = score_fits([DemoFit(method, 0, np.array([1.0]), 1) for method in pair])
     >>> [score.method.label for score in borders_and_control(scores)]
     ['nefele l1', 'l1, shuffled borders']
     """
@@ -102,7 +103,7 @@ def gain_shares(scores: Sequence[Score]) -> dict[str, float] | None:
     --------
     >>> control = Method("l2, shuffled borders", "l2", shuffled=True)
     >>> errors = {OWN: 10.0, Method("nefele l2", "l2"): 1.0, control: 2.8}
-    >>> fits = [Fit(method, 0, np.array([error]), 1) for method, error in errors.items()]
+    >>> fits = [DemoFit(method, 0, np.array([error]), 1) for method, error in errors.items()]
     >>> {name: round(share, 3) for name, share in gain_shares(score_fits(fits)).items()}
     {'shrinkage': 0.8, 'geography': 0.2}
     """
@@ -114,14 +115,16 @@ def gain_shares(scores: Sequence[Score]) -> dict[str, float] | None:
     return {"shrinkage": shrinkage, "geography": 1.0 - shrinkage}
 
 
-def conclusions(scores: Sequence[Score], options: DemoOptions, failed: Sequence[Fit]) -> list[str]:
+def conclusions(
+    scores: Sequence[Score], options: DemoOptions, failed: Sequence[DemoFit]
+) -> list[str]:
     """A few sentences on the size of the gain, where it comes from, and what to trust.
 
     Examples
     --------
     >>> control = Method("l2, shuffled borders", "l2", shuffled=True)
     >>> errors = {OWN: 10.0, POOLED: 5.0, Method("nefele l2", "l2"): 1.0, control: 2.8}
-    >>> fits = [Fit(method, 0, np.array([e]), 1, gap=0.0) for method, e in errors.items()]
+    >>> fits = [DemoFit(method, 0, np.array([e]), 1, gap=0.0) for method, e in errors.items()]
     >>> options = DemoOptions.checked(["l2"], seeds=1, lam=1e-3, tol=1e-6)
     >>> print(conclusions(score_fits(fits), options, failed=[])[1])
     With shuffled borders the error is still 2.80000: 80.0% of the gain is shrinkage, ...
@@ -195,7 +198,7 @@ def _on_losers(scores: Sequence[Score]) -> str:
     return text + "."
 
 
-def _on_trust(scores: Sequence[Score], options: DemoOptions, failed: Sequence[Fit]) -> str:
+def _on_trust(scores: Sequence[Score], options: DemoOptions, failed: Sequence[DemoFit]) -> str:
     if failed:
         return (
             f"Not trustworthy: {len(failed)} fit(s) did not reach a relative gap of "
@@ -227,14 +230,16 @@ def span(counts: Sequence[int]) -> str:
     return f"{low}" if low == high else f"{low}-{high}"
 
 
-def as_dict(scores: Sequence[Score], options: DemoOptions, failed: Sequence[Fit]) -> dict[str, Any]:
+def as_dict(
+    scores: Sequence[Score], options: DemoOptions, failed: Sequence[DemoFit]
+) -> dict[str, Any]:
     """The demo's result for JSON; numbers that are not finite become None.
 
     Examples
     --------
     >>> control = Method("l2, shuffled borders", "l2", shuffled=True)
     >>> methods = [OWN, POOLED, Method("nefele l2", "l2"), control]
-    >>> fits = [Fit(method, 0, np.array([1.0]), 1, gap=0.0) for method in methods]
+    >>> fits = [DemoFit(method, 0, np.array([1.0]), 1, gap=0.0) for method in methods]
     >>> options = DemoOptions.checked(["l2"], seeds=1, lam=1e-3, tol=1e-6)
     >>> as_dict(score_fits(fits), options, failed=[])["methods"][1]["ratio"]
     1.0

@@ -100,7 +100,7 @@ def _check(weather: Weather, train: Rows, rounds: int) -> Cell:
         np.abs(_predicted(fit, name) - shared @ solved.w[i]).max()
         for i, name in enumerate(weather.stations)
     ]
-    facts = solved.facts(apart=max(apart), rounds=fit.n_rounds_, stations=len(weather.stations))
+    facts = solved.facts(apart=max(apart), rounds=fit.rounds_, stations=len(weather.stations))
     return {**facts, "converged": bool(facts["converged"] and fit.converged_)}
 
 

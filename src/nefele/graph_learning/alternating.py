@@ -38,7 +38,7 @@ class AlternatingGraph(GraphBuilder):
         Neighbours of each node; default 4, or what there is.
     strength : float
         Strength of the coupling in the rounds, relative to the least with one model per component.
-    n_rounds : int
+    rounds : int
         At most; ends earlier when the graph repeats.
     l2 : float
         Ridge of the nodes' own fits.
@@ -59,7 +59,7 @@ class AlternatingGraph(GraphBuilder):
         k: int | None = None,
         *,
         strength: float = 0.1,
-        n_rounds: int = 3,
+        rounds: int = 3,
         l2: float = 1e-3,
         weight: str = "unit",
         scale: float | None = None,
@@ -69,7 +69,7 @@ class AlternatingGraph(GraphBuilder):
     ) -> None:
         self.k = k
         self.strength = strength
-        self.n_rounds = n_rounds
+        self.rounds = rounds
         self.l2 = l2
         self.weight = weight
         self.scale = scale
@@ -83,7 +83,7 @@ class AlternatingGraph(GraphBuilder):
             self.k, None, self.weight, self.scale, self.degree, self.connect, self.normalize
         )
         check_number(self.strength, "strength", low=0.0, strict=True)
-        rounds = check_count(self.n_rounds, "n_rounds", low=0)
+        rounds = check_count(self.rounds, "rounds", low=0)
         nodes = node_rows(rows)
         if len(nodes.ids) == 1:
             return Graph(nodes.ids, [], [])

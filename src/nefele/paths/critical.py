@@ -34,6 +34,9 @@ def lam_max(problem: Problem) -> float:
     component; exact when the graph has no cycles. Other penalties and losses have no such lam:
     there the lam at which the parameters spread 1% as far as the local fits.
 
+    This is a quick bound for any size of graph, the start of a path; the exact value, with its
+    flow as a proof, is `nefele.theory.critical_lambda`.
+
     Parameters
     ----------
     problem : Problem

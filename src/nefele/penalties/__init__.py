@@ -4,7 +4,7 @@ from typing import Any
 
 from nefele._checks import check_name
 from nefele.penalties.base import Penalty
-from nefele.penalties.huber import Huber
+from nefele.penalties.huber import HuberPenalty
 from nefele.penalties.l1 import L1Norm
 from nefele.penalties.l2 import L2Norm
 from nefele.penalties.linf import LinfNorm
@@ -14,7 +14,7 @@ from nefele.penalties.quadratic import Quadratic
 from nefele.penalties.squared_l2 import SquaredL2
 
 __all__ = [
-    "Huber",
+    "HuberPenalty",
     "L1Norm",
     "L2Norm",
     "LinfNorm",
@@ -26,7 +26,13 @@ __all__ = [
     "as_penalty",
 ]
 
-_BY_NAME = {"huber": Huber, "l1": L1Norm, "l2": L2Norm, "linf": LinfNorm, "squared_l2": SquaredL2}
+_BY_NAME = {
+    "huber": HuberPenalty,
+    "l1": L1Norm,
+    "l2": L2Norm,
+    "linf": LinfNorm,
+    "squared_l2": SquaredL2,
+}
 
 
 def as_penalty(penalty: Any) -> Penalty:

@@ -10,14 +10,14 @@ from nefele.penalties.l2 import L2Norm, project_rows, row_norm
 
 
 @dataclass(frozen=True)
-class Huber(Penalty):
+class HuberPenalty(Penalty):
     """phi(v) = ||v||^2 / (2 delta) for ||v|| <= delta, else ||v|| - delta/2.
 
     Dual update: project v / (1 + sigma*delta/scale) on the ball of radius scale.
 
     Examples
     --------
-    >>> Huber(delta=1.0).value(np.array([[0.0, 0.5], [3.0, 4.0]]))
+    >>> HuberPenalty(delta=1.0).value(np.array([[0.0, 0.5], [3.0, 4.0]]))
     array([0.125, 4.5  ])
     """
 

@@ -31,7 +31,7 @@ from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
-from nefele.runs.proofs import Fit, drawn, examine
+from nefele.runs.proofs import FinalFit, drawn, examine
 from nefele.runs.split import folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
@@ -250,7 +250,7 @@ class Pipeline:
         model, nodes = self.model, final.problem.graph.ids
         places = self.inputs.positions(nodes)
         point = parameters(model, final)
-        fit = Fit.of(model, final.problem, point, places, self.inputs.geographic)
+        fit = FinalFit.of(model, final.problem, point, places, self.inputs.geographic)
         found = examine(fit)
         names = []
         for name, picture in drawn(fit, found.draws):

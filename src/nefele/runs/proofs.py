@@ -55,7 +55,7 @@ Draw = Callable[[Any], object]
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class FinalFit:
     """The final fit of a run, as a problem of the core with its certified solution.
 
     Attributes
@@ -84,7 +84,7 @@ class Fit:
         point: tuple[Array, Array],
         positions: Array | None,
         geo: bool,
-    ) -> Fit:
+    ) -> FinalFit:
         """From an estimator and its parameters and duals in the units of the problem."""
         graph = problem.graph
         small = graph.n_nodes <= _MOST_DRAWN
@@ -118,7 +118,7 @@ class Examined:
     draws: dict[str, Draw] = field(default_factory=dict)
 
 
-def examine(fit: Fit) -> Examined:
+def examine(fit: FinalFit) -> Examined:
     """Diagnostics of the graph, facts of theory, and what draws each picture.
 
     What theory does not cover (a loss without a gradient, a graph too large) is left out.
@@ -147,7 +147,7 @@ def examine(fit: Fit) -> Examined:
 Found = Iterator[tuple[Fact, str, Draw | None]]
 
 
-def _equal_or_not(fit: Fit) -> Found:
+def _equal_or_not(fit: FinalFit) -> Found:
     """The critical alpha, and which neighbours are proven to agree below it."""
     critical = _critical(fit)
     if critical is not None:
@@ -173,7 +173,7 @@ def _equal_or_not(fit: Fit) -> Found:
     yield (form, words), "proven.svg", draw if counts[0] else None
 
 
-def _critical(fit: Fit) -> CriticalLambda | None:
+def _critical(fit: FinalFit) -> CriticalLambda | None:
     """The critical alpha where it is known within seconds."""
     problem = fit.problem
     size, most = problem.graph.n_edges * problem.d, _MOST_FLOW.get(fit.model.penalty, 0)
@@ -186,7 +186,7 @@ def _critical(fit: Fit) -> CriticalLambda | None:
     return found if np.isfinite(found.value) and found.value > 0 else None
 
 
-def _critical_fact(fit: Fit, found: CriticalLambda) -> tuple[Fact, str, Draw]:
+def _critical_fact(fit: FinalFit, found: CriticalLambda) -> tuple[Fact, str, Draw]:
     graph = fit.problem.graph
     value, least = f"{found.value:.4g}", f"{found.lower:.4g}"
     words = value if found.exact else f"between {least} and {value}"
@@ -207,7 +207,7 @@ def _ends(graph: Graph, edge: int) -> str:
     return f"{a!r} - {b!r}"
 
 
-def _connected(fit: Fit) -> Found:
+def _connected(fit: FinalFit) -> Found:
     size = np.bincount(fit.clusters)
     if fit.problem.graph.n_nodes > _MOST_CLUSTERED or not (size > 1).any():
         return
@@ -227,7 +227,7 @@ def _connected(fit: Fit) -> Found:
         yield from _near_their_optima(fit, size)
 
 
-def _near_their_optima(fit: Fit, size: Any) -> Found:
+def _near_their_optima(fit: FinalFit, size: Any) -> Found:
     """How far well-connected clusters are from the optima of their own rows."""
     on = np.flatnonzero(size > 1)
     found = error_bound(fit.problem, fit.clusters)
@@ -256,7 +256,7 @@ def _several(found: WellConnected, size: Any) -> WellConnected:
     )
 
 
-def _smooth(fit: Fit) -> Found:
+def _smooth(fit: FinalFit) -> Found:
     """What one edge, one label and one gradient step do under the quadratic penalty."""
     problem = fit.problem
     if fit.model.penalty != "squared_l2":
@@ -280,7 +280,7 @@ def _smooth(fit: Fit) -> Found:
         yield ("gradient descent", words), "contraction.svg", draw
 
 
-def _removed(fit: Fit) -> Found:
+def _removed(fit: FinalFit) -> Found:
     problem, graph = fit.problem, fit.problem.graph
     found = edge_influence(problem)
     change = np.where(np.isfinite(found.size), found.size, -np.inf)
@@ -295,7 +295,7 @@ def _removed(fit: Fit) -> Found:
     yield ("edge that matters most", f"{words} ({_UNITS})"), "influence.svg", draw
 
 
-def drawn(fit: Fit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:
+def drawn(fit: FinalFit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:
     """The pictures, none without matplotlib."""
     if fit.positions is None:
         return

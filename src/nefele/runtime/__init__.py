@@ -5,7 +5,7 @@ from nefele.runtime.faults import Faults
 from nefele.runtime.messages import Ledger, Message
 from nefele.runtime.part import Part, join, split
 from nefele.runtime.passing import pass_messages, relax_messages
-from nefele.runtime.run import Run
+from nefele.runtime.run import Round, Run
 
 __all__ = [
     "Faults",
@@ -13,6 +13,7 @@ __all__ = [
     "Ledger",
     "Message",
     "Part",
+    "Round",
     "Run",
     "join",
     "pass_messages",

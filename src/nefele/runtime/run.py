@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,40 @@ from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.runtime.messages import Ledger
+
+
+class Round(NamedTuple):
+    """One round of message passing; NaN is what a method does not measure.
+
+    Attributes
+    ----------
+    round : int
+    objective : float
+        sum_i L_i + alpha sum_e A_e d_e: for FedRelax with the squared error or the log loss as
+        L_i, whatever the models minimise themselves, NaN while a node has no model; for networks
+        sum_i L_i(w_i) + alpha sum_e A_e phi(w_i - w_j), without dropout.
+    change : float
+        FedRelax: largest change of a node's predictions on X_shared, root mean square, relative
+        to the spread of the target; for classes the change of probabilities.
+    loss : float
+        Networks: sum_i L_i(w_i).
+    spread : float
+        Networks: root mean square distance of the nodes' parameters from their mean.
+    seconds : float
+        Networks: since the start.
+
+    Examples
+    --------
+    >>> Round(1, objective=2.5, change=0.1).change
+    0.1
+    """
+
+    round: int
+    objective: float
+    change: float = np.nan
+    loss: float = np.nan
+    spread: float = np.nan
+    seconds: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ from nefele._checks import Array
 from nefele._systems.forest import diagonal_blocks, unrolled
 from nefele.losses import HuberLoss
 from nefele.losses.piecewise import BoundPiecewise
-from nefele.penalties import Huber, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
 from nefele.problem import Problem
 
 _KINDS: dict[type[Penalty], str] = {
     L2Norm: "cones",
     L1Norm: "cones",
-    Huber: "cones",
+    HuberPenalty: "cones",
     LinfNorm: "faces",
     SquaredL2: "springs",
     Quadratic: "springs",
@@ -78,7 +78,7 @@ class Cones:
         entries = v.shape[1] if isinstance(problem.penalty, L1Norm) else 1
         length = v.shape[1] // entries
         self.dims = unrolled(length, problem.graph.n_nodes * entries)
-        delta = problem.penalty.delta if isinstance(problem.penalty, Huber) else 0.0
+        delta = problem.penalty.delta if isinstance(problem.penalty, HuberPenalty) else 0.0
         s = np.repeat(problem.scale if scale is None else scale, entries)
         self._begin(s, delta / s, v.reshape(-1, length), u.reshape(-1, length), total)
 

@@ -69,8 +69,8 @@ def check(problem: Problem) -> None:
     """Raise when the interior-point method does not fit the problem."""
     if not fits(problem):
         raise ValueError(
-            "Newton needs L2Norm, L1Norm, LinfNorm or Huber and a loss with gradient and Hessian, "
-            "or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
+            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty and a loss with gradient "
+            "and Hessian, or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
             f'{problem.penalty!r} and {type(problem.loss).__name__}. Use solver="auto".'
         )
     if not problem.coupled:

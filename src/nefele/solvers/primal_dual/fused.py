@@ -18,7 +18,7 @@ from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
-from nefele.penalties import Huber, L1Norm, L2Norm, SquaredL2
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, SquaredL2
 from nefele.problem import Problem
 
 _LEAST_WORK = 2000  # numbers in u from which compiled loops pay off
@@ -29,7 +29,7 @@ _LARGE = 20_000  # nodes from which their order matters
 _CHUNK = 3072  # bytes that the two passes move in turn: 8 times as many cost 20% more
 _LONGEST_CHUNK = 32  # nodes
 _PAUSE = 8  # serial iterations after a parallel one that was slower
-_PENALTIES = (L2Norm, L1Norm, SquaredL2, Huber)
+_PENALTIES = (L2Norm, L1Norm, SquaredL2, HuberPenalty)
 
 
 Index = NDArray[np.int64]
