@@ -132,7 +132,7 @@ def test_demo_table(tmp_path):
 
 
 def test_every_solver_name_is_documented():
-    from nefele.solvers import _BY_NAME
+    from nefele.solvers.choose import _BY_NAME
 
     for name in ("auto", *_BY_NAME):
         assert f'| `"{name}"` |' in README, name
