@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele.certificate import Certificate, Origin, certify
 from nefele.certificate.correction import variation
+from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
@@ -177,9 +178,7 @@ class Problem:
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
-        if not self.coupled:
-            return np.zeros_like(u)
-        return u / np.maximum(self.penalty.domain_ratio(u, self.scale), 1.0)[:, None]
+        return inside(self, u)
 
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
         """Nodes that run away for want of a minimiser, alone or with all of their component.

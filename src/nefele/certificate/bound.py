@@ -31,7 +31,7 @@ from nefele.certificate.correction import (
     typical,
     variation,
 )
-from nefele.certificate.posed import Posed
+from nefele.certificate.posed import Posed, inside
 from nefele.losses.base import DualPoint
 from nefele.program import Program, Sum, largest, total
 
@@ -115,7 +115,7 @@ def certify(
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from _objective(problem, w, seen)
-    u = problem.inside(u)
+    u = inside(problem, u)
     dual = problem.loss.dual_point(w, -problem.outflow(u))
     if (yield from largest(dual is None)) or dual is None:
         return (yield from _radius_bound(problem, w, seen, u, objective))
@@ -126,13 +126,13 @@ def certify(
     bounded = problem.coupled and problem.penalty.bounded
     while bounded and rough < _ROUNDS:
         x, give = yield from system.solve(dual, u, _ROUGH)
-        inside, outside, spare = yield from shift_flow(problem, u, give, x, seen)
+        nearer, outside, spare = yield from shift_flow(problem, u, give, x, seen)
         if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
             break
         if only_flow and not system.direct and outside > _SLOW * before[-2]:
             break  # w is no optimum: its flow has no way into the balls
         before.append(outside)
-        u, rough = inside, rough + 1
+        u, rough = nearer, rough + 1
         if not only_flow:
             dual.move(x[problem.own], -problem.outflow(u))
     start = x if rough < _ROUNDS else None

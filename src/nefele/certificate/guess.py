@@ -6,7 +6,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate.correction import node_give, shift_flow
-from nefele.certificate.posed import Posed
+from nefele.certificate.posed import Posed, inside
 from nefele.program import run_alone
 
 
@@ -17,7 +17,7 @@ def estimate(problem: Posed, w: Array, u: Array) -> float:
     dual point's equation costs when each node corrects it by itself. For smooth losses.
     """
     graph, loss = problem.graph, problem.loss
-    u = problem.inside(u)
+    u = inside(problem, u)
     curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
     none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
     edges = run_alone(shift_flow(problem, u, *none, w))[2]

@@ -65,5 +65,9 @@ class Posed(Protocol):
     def fill(self, rows: Array) -> Program[None]:
         """Bring the neighbours' rows of `rows` up to date."""
 
-    def inside(self, u: Array) -> Array:
-        """The flow with each edge scaled back into its domain."""
+
+def inside(problem: Posed, u: Array) -> Array:
+    """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
+    if not problem.coupled:
+        return np.zeros_like(u)
+    return u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]

@@ -123,12 +123,6 @@ class Part:
         """(D^T u)_i at the own nodes."""
         return self.graph.div(u)[self.own]
 
-    def inside(self, u: Array) -> Array:
-        """The flow with each edge scaled back into the domain of its conjugate."""
-        if not self.coupled:
-            return np.zeros_like(u)
-        return u / np.maximum(self.penalty.domain_ratio(u, self.scale), 1.0)[:, None]
-
     def done(self, w: Array, u: Array, w1: Array, u1: Array) -> None:
         """A round ends here."""
         self.w, self.u, self.w1, self.u1 = w, u, w1, u1
