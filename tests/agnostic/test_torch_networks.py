@@ -154,7 +154,7 @@ def test_history_ledger_and_status():
     assert model.history_[-1].objective < 0.5 * model.history_[0].objective
     assert model.parameters_.shape == (6, P)
     assert model.ledger_.by_content["parameters"].floats == 2 * GRAPH.n_edges * 30 * P
-    assert model.ledger_.by_content["dual"].messages == 2 * GRAPH.n_edges * 30
+    assert set(model.ledger_.by_content) == {"parameters"}
     seconds = [record.seconds for record in model.history_]
     assert seconds == sorted(seconds)
     alone = clone(model).set_params(alpha=0.0, graph=Graph(TOWNS[:5], [], [])).fit(X, y)

@@ -175,7 +175,7 @@ def test_gtv_counts_messages_and_agrees_with_solve():
     fit = gtv(data, graph, lam=0.5, tol=1e-8)
     exact = solve(Problem(graph, data, lam=0.5), tol=1e-10)
     assert fit.converged and distance(fit.w, exact.w) < 1e-3
-    assert fit.ledger.bytes == fit.rounds * 4 * graph.n_edges * 3 * 8
+    assert fit.ledger.bytes == fit.rounds * 2 * graph.n_edges * 3 * 8
     assert len(set(fit.clusters[labels == 0])) == 1
 
 

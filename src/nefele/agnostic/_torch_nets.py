@@ -122,9 +122,8 @@ class NetBase(RowsBase):
         self.rounds_ = rounds
         self.status_ = str(Status.UNCERTIFIED)
         self.ledger_ = Ledger(rounds=rounds)
-        for content in ("parameters", "dual"):  # both ends send w_i to the edge and get its flow
-            messages = 2 * graph.n_edges * rounds if run.coupled else 0
-            self.ledger_.tally(content, messages, run.stack.n_parameters)
+        messages = 2 * graph.n_edges * rounds if run.coupled else 0  # 2 w+ - w to each neighbour
+        self.ledger_.tally("parameters", messages, run.stack.n_parameters)
         return self
 
     def _warn_of_idle(self, graph: Graph, data: LocalData, coupled: bool) -> None:

@@ -67,7 +67,6 @@ def gtv(
         method = PrimalDual(polish=False) if problem.coupled else "auto"
         result = solve(problem, method, tol=tol, max_iter=rounds if problem.coupled else None)
     ledger, taken = Ledger(rounds=result.n_iter), result.n_iter if problem.coupled else 0
-    for content in ("parameters", "dual"):  # both ends send w_i to the edge and get its flow
-        ledger.tally(content, 2 * graph.n_edges * taken, problem.d)
+    ledger.tally("parameters", 2 * graph.n_edges * taken, problem.d)  # 2 w+ - w to each neighbour
     history = np.array([record.objective for record in result.history])
     return Fit("gtv", result.w, result.n_iter, ledger, history, result.converged, result.clusters())
