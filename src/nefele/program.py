@@ -14,6 +14,8 @@ import numpy as np
 
 from nefele._checks import Array
 
+__all__ = ["Exchange", "Heard", "Program", "Sum", "Work", "largest", "run_alone", "total"]
+
 T = TypeVar("T")
 Program = Generator[Any, Any, T]
 
@@ -41,7 +43,7 @@ class Heard(NamedTuple):
     rows : dict of neighbour to array
         The newest of each; of all of them, unless the driver goes on without waiting.
     fresh : frozenset of neighbours
-        Those that said it in this round.
+        Those that said it in this round, or in the one before where all go on at the same time.
     """
 
     rows: dict[Any, Array]
@@ -88,10 +90,19 @@ def run_alone(program: Program[T]) -> T:
             request = program.send(answer)
         except StopIteration as end:
             return end.value
-        answer = request.values if isinstance(request, Sum) else _by_itself(request)
+        answer = _by_itself(request)
 
 
 def _by_itself(request: Any) -> Any:
+    if isinstance(request, Sum):
+        return request.values.copy()
     if isinstance(request, Work):
         return request.call(*request.arguments)
+    check_request(request)
     return Heard({}, frozenset())
+
+
+def check_request(request: Any) -> None:
+    """Refuse what no driver can answer."""
+    if not isinstance(request, Exchange | Sum | Work):
+        raise ValueError(f"A program must yield an Exchange, a Sum or a Work; got {request!r}.")

@@ -334,5 +334,5 @@ def test_typical_sizes_by_parts(owner):
 
 
 def test_owners_must_be_given_for_every_node():
-    with pytest.raises(ValueError, match="owner must name the part of 6 nodes; got 2"):
+    with pytest.raises(ValueError, match="parts must name the part of 6 nodes; got 2"):
         split(problem(), ["a", "b"])

@@ -58,7 +58,9 @@ class Faults:
     def __post_init__(self) -> None:
         for name in ("node_dropout", "link_loss"):
             _check_share(getattr(self, name), name)
-        if not _is_list(self.stragglers):
+        if _is_list(self.stragglers):
+            object.__setattr__(self, "stragglers", tuple(self.stragglers))
+        else:
             _check_share(self.stragglers, "stragglers")
         check_count(self.delay, "delay")
         check_count(self.seed, "seed")
@@ -161,11 +163,7 @@ class Post:
             self._waiting.append(_Waiting(self.k + hop + late, link, message, late > 0))
 
     def deliver(self) -> list[tuple[int, Message]]:
-        """What has arrived by now, by link, older messages first."""
-        return self.deliver_from(0, len(self.receivers))
-
-    def deliver_from(self, first: int, last: int) -> list[tuple[int, Message]]:
-        """What has arrived by now over the links first, ..., last - 1.
+        """What has arrived by now, by link, older messages first.
 
         A message whose numbers are not all finite is refused: for the node that should hear it, it
         is as good as lost.
@@ -173,7 +171,7 @@ class Post:
         due: list[_Waiting] = []
         wait: list[_Waiting] = []
         for item in self._waiting:
-            (due if item.round <= self.k and first <= item.link < last else wait).append(item)
+            (due if item.round <= self.k else wait).append(item)
         self._waiting = wait
         out = []
         for item in sorted(due, key=lambda item: (item.link, item.message.round)):

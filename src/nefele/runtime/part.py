@@ -7,13 +7,13 @@ so that the two copies stay equal bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array
+from nefele._checks import Array, type_name
 from nefele.graph import Graph
 from nefele.losses.base import BoundLoss
 from nefele.problem import Problem
@@ -34,8 +34,10 @@ class Part:
         The whole; nothing of it is kept but what concerns this part.
     nodes : int array
         Positions of the own nodes, ascending.
-    owner : array of shape (n_nodes,)
-        Name of the part of each node.
+    owner : int array of shape (n_nodes,)
+        Number of the part of each node.
+    names : list
+        Names of all parts.
 
     Attributes
     ----------
@@ -72,7 +74,9 @@ class Part:
     (2, [0], 1)
     """
 
-    def __init__(self, name: Any, problem: Problem, nodes: Index, owner: NDArray[Any]) -> None:
+    def __init__(
+        self, name: Any, problem: Problem, nodes: Index, owner: Index, names: list[Any]
+    ) -> None:
         whole = problem.graph
         mine = np.zeros(whole.n_nodes, dtype=bool)
         mine[nodes] = True
@@ -93,7 +97,7 @@ class Part:
         self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d
         self.scale, self.coupled = problem.scale[edges], problem.coupled
         self.parts, self.n_parts = problem.parts[local], problem.n_parts
-        self.says, self.hears = _sight(whole, mine, local, self.own, owner)
+        self.says, self.hears = _sight(whole, mine, local, self.own, owner, names)
         zero = np.zeros((len(nodes), self.d)), np.zeros((len(edges), self.d))
         self.w, self.u = self.w1, self.u1 = zero
         self.rounds = 0
@@ -130,29 +134,34 @@ class Part:
 
 
 def _sight(
-    whole: Graph, mine: NDArray[np.bool_], local: Index, own: Index, owner: NDArray[Any]
+    whole: Graph,
+    mine: NDArray[np.bool_],
+    local: Index,
+    own: Index,
+    owner: Index,
+    names: list[Any],
 ) -> tuple[dict[Any, Index], dict[Any, Index]]:
     """Who sees which of the own nodes, and whose nodes are seen here, by neighbouring part."""
     cut = mine[whole.head] != mine[whole.tail]
     head, tail = whole.head[cut], whole.tail[cut]
     here, there = np.where(mine[head], head, tail), np.where(mine[head], tail, head)
     says, hears = {}, {}
-    for neighbour in dict.fromkeys(owner[there].tolist()):
-        theirs = owner[there] == neighbour
+    for number in dict.fromkeys(owner[there].tolist()):
+        theirs = owner[there] == number
         at = np.searchsorted(local, np.unique(here[theirs]))
-        says[neighbour] = np.searchsorted(own, at)
-        hears[neighbour] = np.searchsorted(local, np.unique(there[theirs]))
+        says[names[number]] = np.searchsorted(own, at)
+        hears[names[number]] = np.searchsorted(local, np.unique(there[theirs]))
     return says, hears
 
 
-def split(problem: Problem, owner: Iterable[Any] | None = None) -> list[Part]:
+def split(problem: Problem, parts: Any = None) -> list[Part]:
     """The parts of a problem, in the order of their first nodes.
 
     Parameters
     ----------
     problem : Problem
-    owner : one name per node, optional
-        The part that each node belongs to; default: every node is a part with its id as name.
+    parts : dict of node id to name, or one name per node in the order of `graph.ids`, optional
+        The part that each node belongs to; default: every node is one, with its id as name.
 
     Examples
     --------
@@ -163,19 +172,36 @@ def split(problem: Problem, owner: Iterable[Any] | None = None) -> list[Part]:
     >>> left.name, left.nodes.tolist(), left.says["r"].tolist(), left.hears["r"].tolist()
     ('l', [0, 1], [1], [2])
     """
-    ids = problem.graph.ids
-    names = ids.tolist() if owner is None else list(owner)
-    if len(names) != len(ids):
-        raise ValueError(f"owner must name the part of {len(ids)} nodes; got {len(names)}.")
-    owners = np.empty(len(names), dtype=object)
-    owners[:] = names
-    members: dict[Any, list[int]] = {}
-    for i, name in enumerate(names):
-        members.setdefault(name, []).append(i)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
+    of_node = _named(problem.graph.ids.tolist(), parts)
+    number = {name: k for k, name in enumerate(dict.fromkeys(of_node))}
+    owner, names = np.array([number[name] for name in of_node], dtype=np.int64), list(number)
     return [
-        Part(name, problem, np.array(nodes, dtype=np.int64), owners)
-        for name, nodes in members.items()
+        Part(name, problem, np.flatnonzero(owner == k), owner, names) for name, k in number.items()
     ]
+
+
+def _named(ids: list[Any], parts: Any) -> list[Any]:
+    """The name of each node's part."""
+    if parts is None:
+        return ids
+    if hasattr(parts, "items"):
+        by_id = dict(parts.items())
+        lost = [i for i in ids if i not in by_id]
+        if lost:
+            raise ValueError(f"parts must name the part of every node; {lost[0]!r} has none.")
+        names = [by_id[i] for i in ids]
+    elif isinstance(parts, Iterable) and not isinstance(parts, str):
+        names = list(parts)
+    else:
+        raise ValueError(f"parts must be a dict or one name per node; got {type_name(parts)}.")
+    if len(names) != len(ids):
+        raise ValueError(f"parts must name the part of {len(ids)} nodes; got {len(names)}.")
+    bad = [name for name in names if name is None or name != name or not isinstance(name, Hashable)]
+    if bad:
+        raise ValueError(f"Parts must have names such as strings or numbers; got {bad[0]!r}.")
+    return names
 
 
 def join(problem: Problem, parts: list[Part]) -> tuple[Array, Array]:
@@ -191,6 +217,9 @@ def join(problem: Problem, parts: list[Part]) -> tuple[Array, Array]:
     >>> w.shape, u.shape
     ((3, 1), (2, 1))
     """
+    there = np.concatenate([part.nodes for part in parts] or [np.zeros(0, dtype=np.int64)])
+    if not np.array_equal(np.sort(there), np.arange(problem.graph.n_nodes)):
+        raise ValueError("parts must be all the parts of this problem: each node in one of them.")
     w = np.zeros((problem.graph.n_nodes, problem.d))
     u = np.zeros((problem.graph.n_edges, problem.d))
     for part in parts:

@@ -1,12 +1,12 @@
 """The papers' algorithms as message passing between the parts of a problem, in one process.
 
 A part holds its own data; others hear of it only what the messages list. These are twins of the
-vectorised solvers, for tests and teaching, under faults if one likes.
+vectorised solvers, equal to rounding, for tests and teaching, under faults if one likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def pass_messages(
     rounds: int,
     solver: PrimalDual | None = None,
     *,
-    parts: Iterable[Any] | None = None,
+    parts: Any = None,
     faults: Faults | None = None,
     exchange: str = "wait",
     prox_error: ProxError | None = None,
@@ -44,8 +44,9 @@ def pass_messages(
         Without faults each sends one message over every edge in each direction.
     solver : PrimalDual, optional
         Whose steps to use; default: as printed in the paper.
-    parts : one name per node, optional
-        The part that each node belongs to; default: every node is one.
+    parts : dict of node id to name, or one name per node in the order of `graph.ids`, optional
+        The part that each node belongs to; default: every node is one. A loss of one's own needs
+        `restrict` for more than one part.
     faults : Faults, optional
         What goes wrong; its nodes are the parts.
     exchange : {"wait", "latest"}
@@ -73,6 +74,8 @@ def pass_messages(
     check_name(exchange, ("wait", "latest"), "exchange")
     wait = exchange == "wait"
     solver = PrimalDual.as_printed() if solver is None else solver
+    if not isinstance(solver, PrimalDual):
+        raise ValueError(f"solver must be a PrimalDual; got {solver!r}.")
     error = _errors(prox_error, seed)
     shares, program = split(problem, parts), algorithm1 if wait else algorithm1_latest
     programs = {part.name: program(part, solver, rounds, error(part)) for part in shares}
@@ -86,7 +89,7 @@ def relax_messages(
     rounds: int,
     schedule: str = "jacobi",
     *,
-    parts: Iterable[Any] | None = None,
+    parts: Any = None,
     faults: Faults | None = None,
 ) -> Run:
     """Run FedRelax on parameters (AGN, Algorithm 1) between the parts of a problem, from zero.
@@ -102,7 +105,7 @@ def relax_messages(
     schedule : {"jacobi", "gauss-seidel"}
         All nodes at once, or one colour after the other with the newest news; the latter for
         parts of one node each.
-    parts : one name per node, optional
+    parts : dict of node id to name, or one name per node in the order of `graph.ids`, optional
         The part that each node belongs to; default: every node is one.
     faults : Faults, optional
         What goes wrong; its nodes are the parts.
@@ -117,13 +120,13 @@ def relax_messages(
     ([[1.0], [3.0]], True, 'linear')
     """
     rounds = check_count(rounds, "rounds", low=1)
-    FedRelax(schedule).check(problem)
-    if parts is not None and schedule != "jacobi":
-        raise ValueError(f'parts of several nodes move at once: use "jacobi"; got "{schedule}".')
     shares = split(problem, parts)
+    FedRelax(schedule).check(problem)
+    if schedule != "jacobi" and len(shares) < problem.graph.n_nodes:
+        raise ValueError(f'parts of several nodes move at once: use "jacobi"; got "{schedule}".')
     programs = {part.name: fedrelax(part, rounds) for part in shares}
     driver = InProcess(_links(shares), programs, faults, wait=False)
-    names = problem.graph.ids.tolist()
+    names = [part.name for part in shares]
     groups = None
     if schedule != "jacobi":
         groups = [[names[i] for i in nodes.tolist()] for nodes in colours(problem.graph)]
@@ -163,13 +166,14 @@ def _errors(prox_error: ProxError | None, seed: int) -> Callable[[Part], Error |
     """Errors of a part's nodes in step k: of the given size, in directions drawn from the seed."""
     if prox_error is None:
         return lambda part: None
-    constant = None
-    if not callable(prox_error):
-        constant = check_number(prox_error, "prox_error", low=0.0)
+    check_count(seed, "seed")
+    constant = 0.0 if callable(prox_error) else check_number(prox_error, "prox_error", low=0.0)
 
     def of(part: Part) -> Error:
         def error(k: int, w: Array) -> Array:
-            size = float(prox_error(k)) if callable(prox_error) else constant
+            size = constant
+            if callable(prox_error):
+                size = check_number(prox_error(k), f"prox_error({k})", low=0.0)
             draws = [np.random.default_rng([seed, i, k]) for i in part.nodes.tolist()]
             way = np.stack([draw.standard_normal(w.shape[1]) for draw in draws])
             return size * way / np.linalg.norm(way, axis=1, keepdims=True)

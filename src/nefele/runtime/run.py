@@ -59,7 +59,8 @@ class Run:
     w : array of shape (n_nodes, d)
         Parameters of the nodes.
     u : array of shape (n_edges, d)
-        Flows of the edges; for FedRelax those that w fixes.
+        Flows of the edges as the rounds left them, which a certificate may mend further; for
+        FedRelax those that w fixes.
     ledger : Ledger
         Messages by content and edge; lost, late and inactive counts.
     rounds : int

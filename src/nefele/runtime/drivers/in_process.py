@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array
-from nefele.program import Exchange, Heard, Program, Sum, Work
+from nefele._checks import Array, check_count
+from nefele.program import Exchange, Heard, Program, Sum, Work, check_request
 from nefele.runtime.faults import Faults, Post
 from nefele.runtime.messages import Ledger, Message
 
 Pool = Callable[[list[Work]], list[Any]]
+
+_PATIENCE = 1000  # rounds with faults in which nobody goes on; without faults one is too many
 
 
 def one_by_one(tasks: list[Work]) -> list[Any]:
@@ -30,34 +32,37 @@ class _Seat:
     done: bool = False
     value: Any = None
     number: int = 0  # of its exchanges so far
+    answered: int = 0  # of those that were answered
+    steps: int = 0  # how often it went on
     sent: int = 0  # the last round in which this exchange's rows were sent
     before: Exchange | None = None  # the exchange before this one
     inbox: dict[Any, dict[int, Array]] = field(default_factory=dict)  # by sender and number
 
     def advance(self, answer: Any) -> None:
         """Go on to the next request."""
+        self.steps += 1
         if isinstance(self.request, Exchange):
-            self.before = self.request
+            self.before, self.answered = self.request, self.number
         try:
             self.request = self.program.send(answer)
-            self.number += isinstance(self.request, Exchange)
-            self.sent = 0
         except StopIteration as end:
             self.request, self.done, self.value = None, True, end.value
+            return
+        check_request(self.request)
+        self.number += isinstance(self.request, Exchange)
+        self.sent = 0
 
 
 class InProcess:
     """Drives the programs of all parts, round by round.
 
-    A part is in `links` with every neighbour it can tell something, and hears from those that
-    have it in theirs.
-
     Parameters
     ----------
     links : dict of part to its neighbours
+        Those it can tell something; for programs that wait, in both directions.
     programs : dict of part to program
     faults : Faults, optional
-        What goes wrong; its nodes are the parts. Sums always arrive.
+        What goes wrong; its nodes are the parts. Sums always arrive, and bring on all parts.
     wait : bool
         Whether a program goes on only when all neighbours have answered. Rows are sent again until
         they do, so that what is lost costs time and nothing else. Otherwise it goes on in every
@@ -92,10 +97,12 @@ class InProcess:
         pool: Pool = one_by_one,
     ) -> None:
         self.names = list(links)
+        pairs = [(a, b) for a in self.names for b in links[a]]
+        _check(self.names, pairs, programs, wait)
+        check_count(steps, "steps", low=1)
         self.seats = {name: _Seat(programs[name]) for name in self.names}
         self.wait, self.steps, self.pool = wait, steps, pool
         place = {name: i for i, name in enumerate(self.names)}
-        pairs = [(a, b) for a in self.names for b in links[a]]
         self.link = {pair: i for i, pair in enumerate(pairs)}
         self.pairs = pairs
         self.incoming: dict[Any, list[Any]] = {name: [] for name in self.names}
@@ -103,9 +110,10 @@ class InProcess:
             self.incoming[b].append(a)
         receivers = np.array([place[b] for _, b in pairs], dtype=np.int64)
         self.post = Post(receivers, faults, self.names)
+        self.faulty = faults is not None
         self.place = place
-        # By link: the newest rows and the round they were made in.
-        self.news: dict[tuple[Any, Any], tuple[int, Array]] = {}
+        # By sender, receiver and content: the newest rows and the round they were made in.
+        self.news: dict[tuple[Any, Any, str], tuple[int, Array]] = {}
         self.moved = dict.fromkeys(self.names, 0)
         self.staleness = 0
 
@@ -120,14 +128,39 @@ class InProcess:
         return {name: seat.value for name, seat in self.seats.items()}
 
     def run(self, rounds: int | None = None) -> dict[Any, Any]:
-        """Some rounds, or as many as it takes until all programs have ended."""
-        k = 0
+        """Some more rounds, or as many as it takes until all programs have ended."""
+        last = None if rounds is None else self.post.k + check_count(rounds, "rounds", low=1)
+        patience = _PATIENCE if self.faulty else 1
+        idle, steps = 0, self._steps()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            while not self._all_done() and (rounds is None or k < rounds):
-                k += 1
-                self.round(k)
+            while not self._all_done() and (last is None or self.post.k < last):
+                self.round(self.post.k + 1)
+                idle = idle + 1 if self._steps() == steps else 0
+                steps = self._steps()
+                if last is None and idle > patience:
+                    raise RuntimeError(self._stuck(idle))
             self._settle()
         return self.values
+
+    def _steps(self) -> int:
+        return sum(seat.steps for seat in self.seats.values())
+
+    def _stuck(self, idle: int) -> str:
+        """Who waits for what when nobody goes on any more."""
+        asks: dict[str, list[Any]] = {}
+        for name, seat in self.seats.items():
+            what = "has ended" if seat.done else f"asks for {type(seat.request).__name__}"
+            asks.setdefault(what if seat.steps else "has not begun", []).append(name)
+        said = "; ".join(
+            f"{names[0]!r} and {len(names) - 1} more: {what}"
+            if len(names) > 1
+            else f"{names[0]!r}: {what}"
+            for what, names in asks.items()
+        )
+        return (
+            f"No program has gone on for {idle} rounds: {said}. Programs must ask for the same "
+            "things in the same order, and messages must get through."
+        )
 
     def round(self, k: int, groups: Iterable[list[Any]] | None = None) -> None:
         """One round: what has arrived is heard, those who may go on do, and what they say is sent.
@@ -149,7 +182,7 @@ class InProcess:
             moving = [name for name in group if self._moving(name)]
             for _ in range(self.steps):
                 self._deliver()
-                self._catch_up(moving, k)
+                self._catch_up(moving, k, hop)
                 self._say(moving, k, hop)
 
     def start(self) -> None:
@@ -160,9 +193,11 @@ class InProcess:
 
     def heard_since(self, k: int) -> bool:
         """Whether all have gone on since round k, with rows from then or just before."""
-        rows = (self.news.get(pair, (-1,))[0] for pair in self.pairs)
+        made = dict.fromkeys(self.pairs, -1)
+        for (sender, receiver, _), (when, _) in self.news.items():
+            made[sender, receiver] = max(made[sender, receiver], when)
         on = (self.moved[name] for name in self.names if self.incoming[name])
-        return all(made >= k - 1 for made in rows) and all(moved >= k for moved in on)
+        return all(when >= k - 1 for when in made.values()) and all(moved >= k for moved in on)
 
     # -- what goes over the links -------------------------------------------------------------
 
@@ -176,6 +211,8 @@ class InProcess:
 
     def _send(self, name: Any, request: Exchange, number: int, hop: int, to: Any = None) -> None:
         for neighbour in request.arrays if to is None else to:
+            if (name, neighbour) not in self.link:
+                raise ValueError(f"Part {name!r} has no link to {neighbour!r}.")
             rows = request.arrays[neighbour]
             message = Message(name, neighbour, number, request.content, rows)
             self.post.send(self.link[name, neighbour], message, hop)
@@ -198,11 +235,11 @@ class InProcess:
     def _deliver(self) -> None:
         for link, message in self.post.deliver():
             sender, receiver = self.pairs[link]
-            if self.wait:
-                inbox = self.seats[receiver].inbox.setdefault(sender, {})
-                inbox[message.round] = message.payload
-            elif message.round >= self.news.get((sender, receiver), (-1,))[0]:
-                self.news[sender, receiver] = (message.round, message.payload)
+            seat, news = self.seats[receiver], (sender, receiver, message.content)
+            if self.wait and message.round > seat.answered:
+                seat.inbox.setdefault(sender, {})[message.round] = message.payload
+            elif not self.wait and message.round >= self.news.get(news, (-1,))[0]:
+                self.news[news] = (message.round, message.payload)
 
     # -- programs -----------------------------------------------------------------------------
 
@@ -243,26 +280,31 @@ class InProcess:
     def _add_up(self) -> None:
         """Answer sums, once all ask for them."""
         while all(isinstance(seat.request, Sum) for seat in self.seats.values()):
-            values = [seat.request.values for seat in self.seats.values()]
-            most = next(iter(self.seats.values())).request.largest
+            requests = [seat.request for seat in self.seats.values()]
+            kinds = {(request.largest, np.shape(request.values)) for request in requests}
+            if len(kinds) > 1:
+                raise ValueError("All parts must ask for the same sum; got different ones.")
+            values, most = [request.values for request in requests], requests[0].largest
             # Along a fixed order, so that the last bits depend on nothing else.
             found = np.maximum.reduce(values) if most else np.add.reduce(values)
             if len(self.seats) > 1:
                 self.ledger.tally("sums", 2 * (len(self.seats) - 1), found.size)
             self._advance(self.names, [found.copy() for _ in self.names])
 
-    def _catch_up(self, names: list[Any], k: int) -> None:
+    def _catch_up(self, names: list[Any], k: int, hop: int) -> None:
         """Advance without waiting, with the newest rows that are known."""
         seats = self.seats
         going = [q for q in names if not seats[q].done and not isinstance(seats[q].request, Sum)]
         answers = []
         for name in going:
-            known = {q: self.news[q, name] for q in self.incoming[name] if (q, name) in self.news}
-            fresh = frozenset(q for q, (made, _) in known.items() if made == k)
+            content = getattr(seats[name].request, "content", "")
+            news = {q: self.news.get((q, name, content)) for q in self.incoming[name]}
+            known = {q: rows for q, rows in news.items() if rows is not None}
+            fresh = frozenset(q for q, (made, _) in known.items() if made >= k - hop)
             heard = Heard({q: rows for q, (_, rows) in known.items()}, fresh)
-            answers.append(None if self.seats[name].request is None else heard)
+            answers.append(None if seats[name].request is None else heard)
             # Made in the round before is as fresh as can be; so is who has not rested since.
-            made = [self.news.get((q, name), (0,))[0] for q in self.incoming[name]]
+            made = [0 if rows is None else rows[0] for rows in news.values()]
             age = k - 1 - min([k - 1, *made, self.moved[name]])
             self.staleness, self.moved[name] = max(self.staleness, age), k
         self._advance(going, answers)
@@ -276,8 +318,32 @@ class InProcess:
         if self.wait:
             self._go_on(moving)
         else:
-            self._catch_up(moving, self.post.k)
+            self._catch_up(moving, self.post.k, 1)
+        self.post.k -= 1
 
     def rested(self, k: int) -> int:
         """By round k, the most rounds since a part has gone on."""
         return k - min(self.moved.values())
+
+
+def _check(
+    names: list[Any],
+    pairs: list[tuple[Any, Any]],
+    programs: Mapping[Any, Program[Any]],
+    wait: bool,
+) -> None:
+    """Refuse links and programs that do not go together."""
+    if not names or set(names) != set(programs):
+        raise ValueError("links and programs must have the same parts, one at least.")
+    for name, program in programs.items():
+        if not hasattr(program, "send"):
+            raise ValueError(f"The program of part {name!r} must be a generator; got {program!r}.")
+    known = set(pairs)
+    for a, b in pairs:
+        if b not in programs:
+            raise ValueError(f"Part {a!r} has a link to {b!r}, which is no part.")
+        if wait and (b, a) not in known:
+            raise ValueError(
+                f"Parts that wait need links in both directions; {a!r} tells {b!r}, not the other "
+                "way. Add the link, or use wait=False."
+            )
