@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from nefele.selection import Verdict
+from nefele.selection.judge import Judge
+from nefele.selection.verdict import Gain
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,35 @@ def test_one_model_is_the_rival_where_nodes_have_no_rows_of_their_own():
     assert found.helps == "yes" and found.rival[0] == "one model"
     assert "error at held-out rows is 50% smaller than with one model" in found.text()
     assert "nan" not in found.text()
+
+
+def test_one_percent_counts_for_scores_as_for_errors():
+    """A score of 0.9 that becomes 0.9002 helps nobody, nor does an error of 0.1 that falls as far."""
+    gain = np.array([1e-4, 2e-4, 1e-4, 2e-4])
+    for rival in (np.full(4, -0.9), np.full(4, 0.1)):
+        assert Gain.over(rival, rival - gain, np.ones(4)).helps == "unclear"
+
+
+def test_a_node_with_nearly_all_rows_leaves_no_standard_error():
+    own, coupled = np.array([1.0, 3.0, 2.0, 4.0]), np.array([0.9, 3.5, 2.2, 4.4])
+    rows = np.array([10_000, 3, 3, 3])
+    found = Verdict(own, np.full(4, 9.0), coupled, rows, list("abcd"))
+    assert np.isnan(found.gain.error) and found.helps == "unclear"
+    assert np.isfinite(Verdict(own, np.full(4, 9.0), coupled, np.full(4, 3)).gain.error)
+
+
+def test_probabilities_of_one_leave_nothing_to_gain():
+    class Sure:
+        classes_ = np.array(["no", "yes"])
+
+        def __init__(self, doubt):
+            self.doubt = doubt
+
+        def predict_proba(self, X):
+            return np.tile([self.doubt, 1 - self.doubt], (len(X), 1))
+
+    ids, y = np.repeat([0, 1], 3), np.repeat("yes", 6)
+    judge = Judge(ids, np.ones(6), np.ones(6, dtype=bool))
+    for doubt in (1e-9, 1e-3):
+        judge(Sure(doubt), ids[:, None], y)
+    assert judge.errors[0].tolist() == [0.0, 0.0] and (judge.errors[1] > 5e-4).all()

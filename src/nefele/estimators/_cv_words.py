@@ -8,10 +8,11 @@ from typing import Any
 def summary(model: Any) -> str:
     """Scores, baselines, whether coupling helps and the clearest clusters of a fitted search."""
     results, k = model.cv_results_, model.best_index_
+    count = results["n_clusters"][k]
     rule = " (one standard error from the best)" if model.one_se else ""
     lines = [
         f"alpha {model.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
-        f"held-out rows, {results['n_clusters'][k]} clusters",
+        f"held-out rows, {count} cluster{'s' if count != 1 else ''}",
         f"own data only: {_own_words(model)}; one model: {model.baseline_scores_['pooled']:.4g}",
         model.verdict_.text(),
     ]

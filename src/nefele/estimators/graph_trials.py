@@ -61,7 +61,13 @@ def run_trial(
     model.graph = graph
     design = fitting.make_design(model, rows)
     alphas = search._grid(design)
-    folds = search._folds(model, rows, splits, alphas, scoring, told)
+    tried = search._folds(model, rows, splits, alphas, scoring, told)
+    folds = [fold for fold in tried if np.isfinite(fold.scores).all()]
+    if not folds:
+        raise ValueError(
+            "The score is no number in any fold; such as R^2 of one row, or an AUC of one class. "
+            "Use fewer folds, or another score."
+        )
     table = np.stack([fold.scores for fold in folds])
     chosen = choose_by_others(table, search.one_se)
     return Trial(

@@ -44,7 +44,7 @@ def choose_by_others(scores: Array, one_se: bool = False) -> NDArray[np.int64]:
     Examples
     --------
     >>> choose_by_others(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.5]])).tolist()
-    [0, 1, 1]
+    [0, 1, 0]
     """
     if len(scores) == 1:
         return np.array([choose(scores, one_se)[1]])

@@ -14,6 +14,7 @@ from nefele._ids import IdIndex, distinct
 Scorer = Callable[..., float]
 
 _ROUNDING = 1e-12  # residual, relative to the largest target, that is none
+_CERTAIN = 1e-6  # mean log loss of a node that is none: all probabilities are 1
 
 
 class Judge:
@@ -60,6 +61,7 @@ class Judge:
         self.count = np.bincount(self._owner, weight, len(self.nodes)).astype(np.float64)
         self.with_rows = np.bincount(self._owner, with_rows, len(self.nodes)) > 0
         self.n_rows, self.n_own = len(node_ids), int(with_rows.sum())
+        self._floor = 0.0
         self.errors: list[Array] = []
         self.wrong: list[float] = []
 
@@ -70,7 +72,7 @@ class Judge:
             return float(self._scorer(model, X, y, **extra))
         error = self._row_errors(model, X, y)
         sums = np.bincount(self._owner, error * self._weight, len(self.nodes))
-        self.errors.append(sums / self.count)
+        self.errors.append(np.where(sums <= self._floor * self.count, 0.0, sums / self.count))
         if hasattr(model, "classes_") and not hasattr(model, "predict_proba"):
             return float(np.average(error == 0, weights=weight))
         return -float(np.average(error, weights=weight))
@@ -89,4 +91,5 @@ class Judge:
         shares = model.predict_proba(X)
         self.wrong.append(float((shares.argmax(axis=1) != place).mean()))
         right = shares[np.arange(len(y)), place]
+        self._floor = _CERTAIN
         return np.asarray(-np.log(np.maximum(right, np.finfo(np.float64).eps)))
