@@ -80,7 +80,7 @@ def test_one_model_is_the_rival_where_nodes_have_no_rows_of_their_own():
 
 
 def test_one_percent_counts_for_scores_as_for_errors():
-    """A score of 0.9 that becomes 0.9002 helps nobody, nor does an error of 0.1 that falls as far."""
+    """A score that rises from 0.9 to 0.9002 helps nobody, nor does an error that falls as far."""
     gain = np.array([1e-4, 2e-4, 1e-4, 2e-4])
     for rival in (np.full(4, -0.9), np.full(4, 0.1)):
         assert Gain.over(rival, rival - gain, np.ones(4)).helps == "unclear"
