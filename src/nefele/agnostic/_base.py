@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,23 +33,27 @@ _SEEDS = 2**31 - 1
 _LARGE = 20_000  # rows of a fit from which its own threads may pay off
 
 
+@dataclass(eq=False, repr=False)
 class FedRelaxBase(RowsBase):
     """Fit and choice of models; a subclass gives the target, the default model and `predict`."""
 
-    estimator: Any
-    alpha: Any
-    X_shared: Any
-    n_shared: Any
-    rounds: Any
-    tol: Any
-    schedule: Any
-    discrepancy: Any
-    init: Any
-    random_state: Any
-    n_jobs: Any
-    faults: Any
+    estimator: Any = None
+    _: KW_ONLY
+    graph: Any = None
+    node: Any = None
+    alpha: float = 1.0
+    X_shared: Any = "gaussian"
+    n_shared: int = 200
+    rounds: int = 50
+    tol: float | None = 1e-3
+    schedule: str = "jacobi"
+    discrepancy: Any = "squared"
+    init: str = "local"
+    random_state: Any = None
+    n_jobs: int | None = None
+    faults: Any = None
 
-    _discrepancies: tuple[str, ...]
+    _discrepancies: ClassVar[tuple[str, ...]]
 
     def _default(self) -> Any:
         raise NotImplementedError

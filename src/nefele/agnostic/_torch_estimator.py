@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,37 +30,23 @@ from nefele.agnostic._torch_train import Plan, train
 _SEEDS = 2**31 - 1
 
 
+@dataclass(eq=False, repr=False)
 class TorchBase(BaseEstimator):
     """Training and prediction; a subclass gives the loss and the meaning of the outputs."""
 
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        loss: Any,
-        optimizer: Any = "adam",
-        lr: float = 0.01,
-        epochs: int = 200,
-        batch_size: int | None = None,
-        early_stop: int | None = None,
-        weight_decay: float = 0.0,
-        warm_start: bool = False,
-        dtype: str = "float32",
-        n_threads: int | None = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.module = module
-        self.loss = loss
-        self.optimizer = optimizer
-        self.lr = lr
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.early_stop = early_stop
-        self.weight_decay = weight_decay
-        self.warm_start = warm_start
-        self.dtype = dtype
-        self.n_threads = n_threads
-        self.random_state = random_state
+    module: Any = None
+    _: KW_ONLY
+    loss: Any = "squared"
+    optimizer: Any = "adam"
+    lr: float = 0.01
+    epochs: int = 200
+    batch_size: int | None = None
+    early_stop: int | None = None
+    weight_decay: float = 0.0
+    warm_start: bool = False
+    dtype: str = "float32"
+    n_threads: int | None = 1
+    random_state: Any = None
 
     # -- for the subclasses -------------------------------------------------------------------
 

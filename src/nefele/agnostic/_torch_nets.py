@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,22 +38,26 @@ from nefele.runtime.messages import Ledger
 _SEEDS = 2**31 - 1
 
 
+@dataclass(eq=False, repr=False)
 class NetBase(RowsBase):
     """Fit and choice of networks; a subclass gives the target, the loss and `predict`."""
 
-    module: Any
-    alpha: Any
-    penalty: Any
-    loss: Any
-    gamma: Any
-    optimizer: Any
-    lr: Any
-    rounds: Any
-    prox_steps: Any
-    batch_size: Any
-    dtype: Any
-    n_threads: Any
-    random_state: Any
+    module: Any = None
+    _: KW_ONLY
+    graph: Any = None
+    node: Any = None
+    alpha: float = 1.0
+    penalty: Any = "l2"
+    loss: Any = "squared"
+    rounds: int = 200
+    prox_steps: int = 5
+    optimizer: str = "adam"
+    lr: float = 0.01
+    batch_size: int | None = None
+    gamma: float = 1.0
+    dtype: str = "float32"
+    n_threads: int | None = 1
+    random_state: Any = None
 
     _labels = False
 

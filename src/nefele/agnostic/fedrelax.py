@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -106,39 +107,6 @@ class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
 
     _discrepancies = ("squared", "absolute", "huber")
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        graph: Any = None,
-        node: Any = None,
-        alpha: float = 1.0,
-        X_shared: Any = "gaussian",
-        n_shared: int = 200,
-        rounds: int = 50,
-        tol: float | None = 1e-3,
-        schedule: str = "jacobi",
-        discrepancy: Any = "squared",
-        init: str = "local",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        faults: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.X_shared = X_shared
-        self.n_shared = n_shared
-        self.rounds = rounds
-        self.tol = tol
-        self.schedule = schedule
-        self.discrepancy = discrepancy
-        self.init = init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.faults = faults
-
     def predict(self, X: Any, *, node_ids: Any = None) -> Array:
         """Predictions of each row's own model, shape (n_rows,).
 
@@ -170,6 +138,7 @@ class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
         return y
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FedRelaxClassifier(ClassifierMixin, FedRelaxBase):
     """One classifier of any kind per node; neighbours are to give alike probabilities.
 
@@ -213,38 +182,7 @@ n_features_in_, feature_names_in_
 
     _discrepancies = ("cross-entropy",)
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        graph: Any = None,
-        node: Any = None,
-        alpha: float = 1.0,
-        X_shared: Any = "gaussian",
-        n_shared: int = 200,
-        rounds: int = 50,
-        tol: float | None = 1e-3,
-        schedule: str = "jacobi",
-        discrepancy: Any = "cross-entropy",
-        init: str = "local",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        faults: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.X_shared = X_shared
-        self.n_shared = n_shared
-        self.rounds = rounds
-        self.tol = tol
-        self.schedule = schedule
-        self.discrepancy = discrepancy
-        self.init = init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.faults = faults
+    discrepancy: Any = "cross-entropy"
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
         """Probabilities of the classes by each row's own model, shape (n_rows, n_classes)."""

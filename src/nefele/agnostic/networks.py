@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,41 +103,6 @@ class GTVNetRegressor(RegressorMixin, NetBase):
     ('uncertified', (3, 97))
     """
 
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        graph: Any = None,
-        node: Any = None,
-        alpha: float = 1.0,
-        penalty: Any = "l2",
-        loss: Any = "squared",
-        rounds: int = 200,
-        prox_steps: int = 5,
-        optimizer: str = "adam",
-        lr: float = 0.01,
-        batch_size: int | None = None,
-        gamma: float = 1.0,
-        dtype: str = "float32",
-        n_threads: int | None = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.module = module
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.rounds = rounds
-        self.prox_steps = prox_steps
-        self.optimizer = optimizer
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gamma = gamma
-        self.dtype = dtype
-        self.n_threads = n_threads
-        self.random_state = random_state
-
     def predict(self, X: Any, *, node_ids: Any = None) -> Array:
         """Predictions of each row's own network, shape (n_rows,).
 
@@ -165,6 +131,7 @@ class GTVNetRegressor(RegressorMixin, NetBase):
         return y
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GTVNetClassifier(ClassifierMixin, NetBase):
     """One classification network per node, the parameters of neighbours coupled over a graph.
 
@@ -201,40 +168,7 @@ n_features_in_, feature_names_in_
 
     _labels = True
 
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        graph: Any = None,
-        node: Any = None,
-        alpha: float = 1.0,
-        penalty: Any = "l2",
-        loss: Any = "cross_entropy",
-        rounds: int = 200,
-        prox_steps: int = 5,
-        optimizer: str = "adam",
-        lr: float = 0.01,
-        batch_size: int | None = None,
-        gamma: float = 1.0,
-        dtype: str = "float32",
-        n_threads: int | None = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.module = module
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.rounds = rounds
-        self.prox_steps = prox_steps
-        self.optimizer = optimizer
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gamma = gamma
-        self.dtype = dtype
-        self.n_threads = n_threads
-        self.random_state = random_state
+    loss: Any = "cross_entropy"
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
         """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""

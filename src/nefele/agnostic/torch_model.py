@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,37 +84,6 @@ class TorchRegressor(RegressorMixin, TorchBase):
     True
     """
 
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        loss: Any = "squared",
-        optimizer: Any = "adam",
-        lr: float = 0.01,
-        epochs: int = 200,
-        batch_size: int | None = None,
-        early_stop: int | None = None,
-        weight_decay: float = 0.0,
-        warm_start: bool = False,
-        dtype: str = "float32",
-        n_threads: int | None = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            module,
-            loss=loss,
-            optimizer=optimizer,
-            lr=lr,
-            epochs=epochs,
-            batch_size=batch_size,
-            early_stop=early_stop,
-            weight_decay=weight_decay,
-            warm_start=warm_start,
-            dtype=dtype,
-            n_threads=n_threads,
-            random_state=random_state,
-        )
-
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> TorchRegressor:
         """As `fit`, from the present parameters if there are some."""
         self._fit(X, y, sample_weight, hasattr(self, "module_"))
@@ -147,6 +117,7 @@ class TorchRegressor(RegressorMixin, TorchBase):
         return X, np.asarray(y, dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TorchClassifier(ClassifierMixin, TorchBase):
     """A network of torch as a scikit-learn classifier.
 
@@ -179,38 +150,7 @@ random_state
     (['in', 'out'], (40, 2))
     """
 
-    classes_: NDArray[Any]
-
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        loss: Any = "cross_entropy",
-        optimizer: Any = "adam",
-        lr: float = 0.01,
-        epochs: int = 200,
-        batch_size: int | None = None,
-        early_stop: int | None = None,
-        weight_decay: float = 0.0,
-        warm_start: bool = False,
-        dtype: str = "float32",
-        n_threads: int | None = 1,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            module,
-            loss=loss,
-            optimizer=optimizer,
-            lr=lr,
-            epochs=epochs,
-            batch_size=batch_size,
-            early_stop=early_stop,
-            weight_decay=weight_decay,
-            warm_start=warm_start,
-            dtype=dtype,
-            n_threads=n_threads,
-            random_state=random_state,
-        )
+    loss: Any = "cross_entropy"
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -274,5 +214,5 @@ random_state
             )
         if not np.isin(y, found).all():
             raise ValueError(f"y must have the classes {found.tolist()} only.")
-        self.classes_ = found
+        self.classes_: NDArray[Any] = found
         return X, np.searchsorted(found, y).astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,21 +25,26 @@ from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
 
 
+@dataclass(eq=False, repr=False)
 class GTVBase(RowsBase):
     """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
 
-    alpha: Any
-    penalty: Any
-    loss: Any
-    fit_intercept: Any
-    couple: Any
-    couple_intercept: Any
-    weighting: Any
-    standardize: Any
-    unseen: Any
-    solver: Any
-    tol: Any
-    max_iter: Any
+    graph: Any = None
+    _: KW_ONLY
+    node: Any = None
+    alpha: float = 1.0
+    penalty: Any = "l2"
+    loss: Any = "squared"
+    fit_intercept: bool = True
+    couple: Any = None
+    couple_intercept: bool = True
+    weighting: str = "nodes"
+    standardize: bool = False
+    coords: Any = None
+    unseen: str = "raise"
+    solver: Any = "auto"
+    tol: float = 1e-4
+    max_iter: int | None = None
 
     # -- for the subclasses -------------------------------------------------------------------
 

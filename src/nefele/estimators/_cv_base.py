@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -46,57 +47,35 @@ _COPIED = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class GTVBaseCV(BaseEstimator):
     """Choice of alpha; a subclass names the estimator and its default score."""
 
-    _estimator: type[GTVBase]
+    _estimator: ClassVar[type[GTVBase]]
     _shuffle = False
     _advice = ""
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        node: Any = None,
-        alphas: Any = None,
-        n_alphas: int = 30,
-        cv: Any = None,
-        scoring: Any = None,
-        one_se: bool = False,
-        penalty: Any = "l2",
-        loss: Any = None,
-        fit_intercept: bool = True,
-        couple: Any = None,
-        couple_intercept: bool = True,
-        weighting: str = "nodes",
-        standardize: bool = False,
-        coords: Any = None,
-        unseen: str = "raise",
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.one_se = one_se
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.couple = couple
-        self.couple_intercept = couple_intercept
-        self.weighting = weighting
-        self.standardize = standardize
-        self.coords = coords
-        self.unseen = unseen
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    graph: Any = None
+    _: KW_ONLY
+    node: Any = None
+    alphas: Any = None
+    n_alphas: int = 30
+    cv: Any = None
+    scoring: Any = None
+    one_se: bool = False
+    penalty: Any = "l2"
+    loss: Any = None
+    fit_intercept: bool = True
+    couple: Any = None
+    couple_intercept: bool = True
+    weighting: str = "nodes"
+    standardize: bool = False
+    coords: Any = None
+    unseen: str = "raise"
+    solver: Any = "auto"
+    tol: float = 1e-4
+    max_iter: int | None = None
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _LOSSES: dict[str, type[Loss]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GTVClassifier(ClassifierMixin, GTVBase):
     """One linear classifier per node, the models of neighbours coupled over a graph.
 
@@ -62,40 +64,7 @@ pooled_intercept_, n_features_in_, feature_names_in_
     (['buys', 'leaves'], ['buys', 'buys', 'buys', 'leaves', 'buys', 'buys'])
     """
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        node: Any = None,
-        alpha: float = 1.0,
-        penalty: Any = "l2",
-        loss: Any = "logistic",
-        fit_intercept: bool = True,
-        couple: Any = None,
-        couple_intercept: bool = True,
-        weighting: str = "nodes",
-        standardize: bool = False,
-        coords: Any = None,
-        unseen: str = "raise",
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.couple = couple
-        self.couple_intercept = couple_intercept
-        self.weighting = weighting
-        self.standardize = standardize
-        self.coords = coords
-        self.unseen = unseen
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
+    loss: Any = "logistic"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,7 @@ class ClusterPath:
         return self.labels.max(axis=1) + 1
 
 
+@dataclass(eq=False, repr=False)
 class ConvexClustering(ClusterMixin, BaseEstimator):
     """Clusters of points by fusing their centroids.
 
@@ -121,28 +122,16 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     ([0, 0, 0, 1, 1], 2)
     """
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        n_clusters: int | None = None,
-        graph: Any = None,
-        n_neighbors: int = 10,
-        weight: str = "exp",
-        scale: float | None = None,
-        penalty: Any = "l2",
-        n_alphas: int = 50,
-        tol: float = 1e-6,
-    ) -> None:
-        self.alpha = alpha
-        self.n_clusters = n_clusters
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.weight = weight
-        self.scale = scale
-        self.penalty = penalty
-        self.n_alphas = n_alphas
-        self.tol = tol
+    alpha: float | None = None
+    _: KW_ONLY
+    n_clusters: int | None = None
+    graph: Any = None
+    n_neighbors: int = 10
+    weight: str = "exp"
+    scale: float | None = None
+    penalty: Any = "l2"
+    n_alphas: int = 50
+    tol: float = 1e-6
 
     def fit(self, X: Any, y: Any = None) -> ConvexClustering:
         """Find the clusters of the rows of X.

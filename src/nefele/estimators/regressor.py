@@ -98,41 +98,6 @@ class GTVRegressor(RegressorMixin, GTVBase):
     [5.9, 2.1]
     """
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        node: Any = None,
-        alpha: float = 1.0,
-        penalty: Any = "l2",
-        loss: Any = "squared",
-        fit_intercept: bool = True,
-        couple: Any = None,
-        couple_intercept: bool = True,
-        weighting: str = "nodes",
-        standardize: bool = False,
-        coords: Any = None,
-        unseen: str = "raise",
-        solver: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.couple = couple
-        self.couple_intercept = couple_intercept
-        self.weighting = weighting
-        self.standardize = standardize
-        self.coords = coords
-        self.unseen = unseen
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None
     ) -> GTVRegressor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
 
 
+@dataclass(eq=False, repr=False)
 class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     """Smooth the values at the nodes of a graph and fill in the missing ones.
 
@@ -88,28 +90,16 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     ([1.05, 4.95], [True, False, False, True])
     """
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        alpha: float | None = None,
-        penalty: Any = "l2",
-        n_neighbors: int = 5,
-        alphas: Any = None,
-        n_alphas: int = 30,
-        cv: int = 5,
-        random_state: Any = 0,
-        tol: float = 1e-4,
-    ) -> None:
-        self.graph = graph
-        self.alpha = alpha
-        self.penalty = penalty
-        self.n_neighbors = n_neighbors
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.cv = cv
-        self.random_state = random_state
-        self.tol = tol
+    graph: Any = None
+    _: KW_ONLY
+    alpha: float | None = None
+    penalty: Any = "l2"
+    n_neighbors: int = 5
+    alphas: Any = None
+    n_alphas: int = 30
+    cv: int = 5
+    random_state: Any = 0
+    tol: float = 1e-4
 
     def fit(self, X: Any, y: Any = None) -> GraphSignalSmoother:
         """Fit the signal to the values that are there.

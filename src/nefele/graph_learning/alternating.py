@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from nefele.result import ConvergenceWarning, DataWarning
 __all__ = ["AlternatingGraph"]
 
 
+@dataclass(eq=False, repr=False)
 class AlternatingGraph(GraphBuilder):
     """Graph and models in turns, a few times.
 
@@ -54,28 +55,16 @@ class AlternatingGraph(GraphBuilder):
     ['b']
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        strength: float = 0.1,
-        rounds: int = 3,
-        l2: float = 1e-3,
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        self.k = k
-        self.strength = strength
-        self.rounds = rounds
-        self.l2 = l2
-        self.weight = weight
-        self.scale = scale
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    k: int | None = None
+    _: KW_ONLY
+    strength: float = 0.1
+    rounds: int = 3
+    l2: float = 1e-3
+    weight: str = "unit"
+    scale: float | None = None
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the last round, see the class."""

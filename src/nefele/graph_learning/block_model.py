@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _SWEEPS = 20
 _MOST_BLOCKS = 8
 
 
+@dataclass(eq=False, repr=False)
 class BlockModelCleanup(GraphBuilder):
     """Clean a first graph by its blocks: links between blocks that are rarely joined go.
 
@@ -50,24 +52,14 @@ class BlockModelCleanup(GraphBuilder):
     (12, [1, 2, 3])
     """
 
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        n_blocks: int | None = None,
-        action: str = "drop",
-        ratio: float = 0.5,
-        random_state: int = 0,
-        degree: float | None = None,
-        normalize: str = "none",
-    ) -> None:
-        self.graph = graph
-        self.n_blocks = n_blocks
-        self.action = action
-        self.ratio = ratio
-        self.random_state = random_state
-        self.degree = degree
-        self.normalize = normalize
+    graph: Any = None
+    _: KW_ONLY
+    n_blocks: int | None = None
+    action: str = "drop"
+    ratio: float = 0.5
+    random_state: int = 0
+    degree: float | None = None
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The cleaned graph, see the class."""

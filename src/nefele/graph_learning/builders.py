@@ -8,7 +8,7 @@ the held-out rows leaks; its parameters are searched as `graph__k` and the like.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class GraphBuilder(BaseEstimator, ABC):
         """A graph whose nodes are the ids of the rows, perhaps with more nodes without rows."""
 
 
+@dataclass(eq=False, repr=False)
 class SpatialKNN(GraphBuilder):
     """Join each node to its k nearest in space; great-circle distances for latitude, longitude.
 
@@ -104,20 +105,12 @@ class SpatialKNN(GraphBuilder):
     ['a', 'c']
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        coords: Any = None,
-        metric: str = "auto",
-        weight: str = "unit",
-        scale: float | None = None,
-    ) -> None:
-        self.k = k
-        self.coords = coords
-        self.metric = metric
-        self.weight = weight
-        self.scale = scale
+    k: int | None = None
+    _: KW_ONLY
+    coords: Any = None
+    metric: str = "auto"
+    weight: str = "unit"
+    scale: float | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""
@@ -132,6 +125,7 @@ class SpatialKNN(GraphBuilder):
         )
 
 
+@dataclass(eq=False, repr=False)
 class MomentsKNN(GraphBuilder):
     """Join each node to the k nodes whose rows look most like its own.
 
@@ -160,18 +154,11 @@ class MomentsKNN(GraphBuilder):
     (['b'], ['c'])
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        target: bool = True,
-        weight: str = "unit",
-        scale: float | None = None,
-    ) -> None:
-        self.k = k
-        self.target = target
-        self.weight = weight
-        self.scale = scale
+    k: int | None = None
+    _: KW_ONLY
+    target: bool = True
+    weight: str = "unit"
+    scale: float | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the k nearest neighbours, see the class."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["DegreeGraph", "solve_degrees"]
 _LEAST = 1e-9  # smaller weights are zeros of the solver
 
 
+@dataclass(eq=False, repr=False)
 class DegreeGraph(GraphBuilder):
     """The graph in which every node has the same weighted degree, nearest pairs joined.
 
@@ -48,12 +50,10 @@ class DegreeGraph(GraphBuilder):
     (['b'], [1.0, 1.0, 1.0, 1.0])
     """
 
-    def __init__(
-        self, degree: float = 3.0, *, similarity: Any = None, n_candidates: int | None = None
-    ) -> None:
-        self.degree = degree
-        self.similarity = similarity
-        self.n_candidates = n_candidates
+    degree: float = 3.0
+    _: KW_ONLY
+    similarity: Any = None
+    n_candidates: int | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the linear programme, see the class."""

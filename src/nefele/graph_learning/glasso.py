@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 __all__ = ["GlassoGraph"]
 
 
+@dataclass(eq=False, repr=False)
 class GlassoGraph(GraphBuilder):
     """Join nodes whose signals have a positive partial correlation, by the graphical lasso.
 
@@ -53,26 +55,15 @@ class GlassoGraph(GraphBuilder):
     ['b']
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.2,
-        *,
-        signals: str = "parameters",
-        time: str | int | None = None,
-        l2: float = 1e-3,
-        shrinkage: float = 0.05,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        self.alpha = alpha
-        self.signals = signals
-        self.time = time
-        self.l2 = l2
-        self.shrinkage = shrinkage
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    alpha: float = 0.2
+    _: KW_ONLY
+    signals: str = "parameters"
+    time: str | int | None = None
+    l2: float = 1e-3
+    shrinkage: float = 0.05
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of positive partial correlations, see the class."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["LinkPrediction", "link_scores"]
 _METHODS = ("adamic_adar", "common", "spectral")
 
 
+@dataclass(eq=False, repr=False)
 class LinkPrediction(GraphBuilder):
     """Add links between nodes with common neighbours to a graph that lacks some.
 
@@ -53,22 +55,13 @@ class LinkPrediction(GraphBuilder):
     ['a', 'c', 'd']
     """
 
-    def __init__(
-        self,
-        graph: Any = None,
-        method: str = "adamic_adar",
-        *,
-        share: float = 0.2,
-        n_components: int = 8,
-        degree: float | None = None,
-        normalize: str = "none",
-    ) -> None:
-        self.graph = graph
-        self.method = method
-        self.share = share
-        self.n_components = n_components
-        self.degree = degree
-        self.normalize = normalize
+    graph: Any = None
+    method: str = "adamic_adar"
+    _: KW_ONLY
+    share: float = 0.2
+    n_components: int = 8
+    degree: float | None = None
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The completed graph, see the class."""

@@ -6,6 +6,7 @@ and a constant, all in units of their standard deviations over the training rows
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["GradientGraph", "LossGraph", "PoolingGainGraph"]
 _BLOCK = 2_000_000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LossGraph(PairwiseGraph):
     """Join nodes whose models do well on each other's rows.
 
@@ -45,28 +47,7 @@ class LossGraph(PairwiseGraph):
     ['b']
     """
 
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        l2: float = 1e-3,
-        threshold: Any = None,
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        super().__init__(
-            k,
-            threshold=threshold,
-            weight=weight,
-            scale=scale,
-            degree=degree,
-            connect=connect,
-            normalize=normalize,
-        )
-        self.l2 = l2
+    l2: float = 1e-3
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
         """Ids and mean excess losses of all pairs."""
@@ -74,6 +55,7 @@ class LossGraph(PairwiseGraph):
         return nodes.ids, excess_losses(linear_fits(nodes, self.l2))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GradientGraph(PairwiseGraph):
     """Join nodes that pull one common model in the same direction.
 
@@ -102,30 +84,8 @@ class GradientGraph(PairwiseGraph):
     ['b']
     """
 
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        l2: float = 1e-3,
-        metric: str = "euclidean",
-        threshold: Any = None,
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        super().__init__(
-            k,
-            threshold=threshold,
-            weight=weight,
-            scale=scale,
-            degree=degree,
-            connect=connect,
-            normalize=normalize,
-        )
-        self.l2 = l2
-        self.metric = metric
+    l2: float = 1e-3
+    metric: str = "euclidean"
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
         """Ids and differences of the gradients, all pairs."""
@@ -140,6 +100,7 @@ class GradientGraph(PairwiseGraph):
         return nodes.ids, cdist(pull, pull)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PoolingGainGraph(PairwiseGraph):
     """Join nodes that gain by pooling their rows.
 
@@ -169,28 +130,8 @@ class PoolingGainGraph(PairwiseGraph):
     ['b']
     """
 
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        l2: float = 1e-6,
-        threshold: Any = 1.0,
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        super().__init__(
-            k,
-            threshold=threshold,
-            weight=weight,
-            scale=scale,
-            degree=degree,
-            connect=connect,
-            normalize=normalize,
-        )
-        self.l2 = l2
+    l2: float = 1e-6
+    threshold: Any = 1.0
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
         """Ids and Delta_ij / (2 r_ij s^2) of all pairs."""

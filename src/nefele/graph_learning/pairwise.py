@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ __all__ = ["PairwiseGraph"]
 _AUTO = "auto"
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseGraph(GraphBuilder):
     """Join nodes of small discrepancy; a subclass gives the discrepancy of all pairs.
 
@@ -51,24 +53,14 @@ class PairwiseGraph(GraphBuilder):
 
     _threshold = "threshold"  # what the parameter is called
 
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        threshold: Any = None,
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        self.k = k
-        self.threshold = threshold
-        self.weight = weight
-        self.scale = scale
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    k: Any = None
+    _: KW_ONLY
+    threshold: Any = None
+    weight: str = "unit"
+    scale: float | None = None
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
 
     @abstractmethod
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:

@@ -12,6 +12,7 @@ Newton's method until l_i times the degree of i is alpha at every node.
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ _BISECTIONS = 40
 _MISS = 1e-4  # of the optimality conditions, above which a warning tells
 
 
+@dataclass(eq=False, repr=False)
 class SmoothSignalGraph(GraphBuilder):
     """The graph on which the fitted parameters of the nodes are smooth (Kalofolias 2016).
 
@@ -64,24 +66,14 @@ class SmoothSignalGraph(GraphBuilder):
     ['b']
     """
 
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        theta: float | None = None,
-        signals: str = "parameters",
-        l2: float = 1e-3,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "mean",
-    ) -> None:
-        self.k = k
-        self.theta = theta
-        self.signals = signals
-        self.l2 = l2
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    k: Any = None
+    _: KW_ONLY
+    theta: float | None = None
+    signals: str = "parameters"
+    l2: float = 1e-3
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "mean"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The learnt graph, see the class."""

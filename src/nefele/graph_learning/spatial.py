@@ -5,6 +5,7 @@ The nearest-neighbour graph of places is `nefele.estimators.SpatialKNN`.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from nefele.graphs.points import check_weighting, edge_weight, embed
 __all__ = ["DelaunayGraph", "RadiusGraph"]
 
 
+@dataclass(eq=False, repr=False)
 class RadiusGraph(GraphBuilder):
     """Join nodes at most `radius` apart; great-circle distances for latitude, longitude.
 
@@ -41,26 +43,15 @@ class RadiusGraph(GraphBuilder):
     ['c']
     """
 
-    def __init__(
-        self,
-        radius: float = 1.0,
-        *,
-        coords: Any = None,
-        metric: str = "auto",
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        self.radius = radius
-        self.coords = coords
-        self.metric = metric
-        self.weight = weight
-        self.scale = scale
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    radius: float = 1.0
+    _: KW_ONLY
+    coords: Any = None
+    metric: str = "auto"
+    weight: str = "unit"
+    scale: float | None = None
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of all near pairs, see the class."""
@@ -81,6 +72,7 @@ class RadiusGraph(GraphBuilder):
         return finish_graph(graph, self, cdist(place, place) if change else None)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DelaunayGraph(GraphBuilder):
     """Join nodes whose cells touch: the Delaunay triangulation of their places.
 
@@ -104,24 +96,13 @@ class DelaunayGraph(GraphBuilder):
     ['a', 'b', 'c', 'd']
     """
 
-    def __init__(
-        self,
-        *,
-        coords: Any = None,
-        metric: str = "auto",
-        weight: str = "unit",
-        scale: float | None = None,
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-    ) -> None:
-        self.coords = coords
-        self.metric = metric
-        self.weight = weight
-        self.scale = scale
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
+    coords: Any = None
+    metric: str = "auto"
+    weight: str = "unit"
+    scale: float | None = None
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the triangulation, see the class."""

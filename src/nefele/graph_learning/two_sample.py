@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["TestGraph", "benjamini_hochberg", "pair_pvalues"]
 _TESTS = ("t", "ks", "mmd", "energy")
 
 
+@dataclass(eq=False, repr=False)
 class TestGraph(GraphBuilder):
     """Join nodes unless a two-sample test finds that their rows differ.
 
@@ -73,30 +75,17 @@ class TestGraph(GraphBuilder):
 
     __test__ = False  # no test case of pytest, in spite of its name
 
-    def __init__(
-        self,
-        test: str = "t",
-        level: float = 0.05,
-        *,
-        products: bool = True,
-        n_permutations: int = 199,
-        k: int | None = None,
-        weight: str = "unit",
-        degree: float | None = None,
-        connect: bool = False,
-        normalize: str = "none",
-        random_state: int = 0,
-    ) -> None:
-        self.test = test
-        self.level = level
-        self.products = products
-        self.n_permutations = n_permutations
-        self.k = k
-        self.weight = weight
-        self.degree = degree
-        self.connect = connect
-        self.normalize = normalize
-        self.random_state = random_state
+    test: str = "t"
+    level: float = 0.05
+    _: KW_ONLY
+    products: bool = True
+    n_permutations: int = 199
+    k: int | None = None
+    weight: str = "unit"
+    degree: float | None = None
+    connect: bool = False
+    normalize: str = "none"
+    random_state: int = 0
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the pairs not found to differ, see the class."""

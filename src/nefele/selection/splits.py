@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class _NodeSplitter(BaseCrossValidator):
         return IdIndex(distinct(ids)).positions(ids)
 
 
+@dataclass(eq=False, repr=False)
 class WithinNodeKFold(_NodeSplitter):
     """K folds of the rows of every node: each fold holds out a part of each node.
 
@@ -73,18 +75,11 @@ class WithinNodeKFold(_NodeSplitter):
     [0 2] [1 3]
     """
 
-    def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        node: Any = None,
-        shuffle: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.node = node
-        self.shuffle = shuffle
-        self.random_state = random_state
+    n_splits: int = 5
+    _: KW_ONLY
+    node: Any = None
+    shuffle: bool = False
+    random_state: Any = None
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
