@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_consistent_length
 
 from nefele._checks import Array
 from nefele.agnostic._base import FedRelaxBase
 from nefele.agnostic._models import predictions
 from nefele.estimators.design import Rows
+from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
 
 
-class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
+class FedRelaxRegressor(RowsRegressor, FedRelaxBase):
     """One regression model of any kind per node; neighbours are to predict alike.
 
     Approaches sum_i L_i(h_i) + alpha * sum_e A_e d(h_i, h_j) (AGN, Eq. (8)), with the discrepancy
@@ -120,26 +117,15 @@ class FedRelaxRegressor(RegressorMixin, FedRelaxBase):
         ]
         return _gathered(parts)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Coefficient of determination R^2 of the predictions over all rows."""
-        from sklearn.metrics import r2_score
-
-        return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
-
     def _default(self) -> Any:
         return LinearRegression()
 
     def _spread(self, rows: Rows) -> float:
         return float(np.std(rows.y)) or 1.0
 
-    def _check_target(self, y: Any, X: Array) -> Array:
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
-        check_consistent_length(X, y)
-        return y
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FedRelaxClassifier(ClassifierMixin, FedRelaxBase):
+class FedRelaxClassifier(RowsClassifier, FedRelaxBase):
     """One classifier of any kind per node; neighbours are to give alike probabilities.
 
     As `FedRelaxRegressor`, with class probabilities in place of predictions and the cross-entropy
@@ -201,13 +187,6 @@ n_features_in_, feature_names_in_
             ]
         )
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Share of rows whose class is predicted."""
-        from sklearn.metrics import accuracy_score
-
-        found = self.predict(X, node_ids=node_ids)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
-
     def _default(self) -> Any:
         return LogisticRegression()
 
@@ -219,16 +198,6 @@ n_features_in_, feature_names_in_
 
     def _labels(self, y: Array) -> NDArray[Any]:
         return np.asarray(self.classes_[y.astype(np.int64)])
-
-    def _check_target(self, y: Any, X: Array) -> Array:
-        y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)
-        check_consistent_length(X, y)
-        check_classification_targets(y)
-        self.classes_, code = np.unique(y, return_inverse=True)
-        return code.astype(np.float64)
-
-    def _targets(self, y: Array) -> Array:
-        return np.eye(len(self.classes_))[y.astype(np.int64)]
 
 
 def _gathered(parts: list[tuple[NDArray[np.int64], Any]]) -> Any:

@@ -5,12 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_consistent_length
-
 from nefele._checks import Array
 from nefele.agnostic._torch_base import (
     CLASSIFICATION,
@@ -24,9 +18,10 @@ from nefele.agnostic._torch_base import (
     values_of,
 )
 from nefele.agnostic._torch_nets import NetBase
+from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
 
 
-class GTVNetRegressor(RegressorMixin, NetBase):
+class GTVNetRegressor(RowsRegressor, NetBase):
     """One regression network per node, the parameters of neighbours coupled over a graph.
 
     Approaches a minimum of sum_i L_i(w_i) + alpha * sum_e A_e phi(w_head(e) - w_tail(e)) (NFL,
@@ -113,26 +108,15 @@ class GTVNetRegressor(RegressorMixin, NetBase):
         """
         return to_numpy(self._forward(X, node_ids))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Coefficient of determination R^2 of the predictions over all rows."""
-        from sklearn.metrics import r2_score
-
-        return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
-
     def _row_loss(self) -> RowLoss:
         return as_row_loss(self.loss, REGRESSION)
 
     def _outputs(self, out: Tensor) -> Tensor:
         return values_of(out)
 
-    def _check_target(self, y: Any, X: Array) -> Array:
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
-        check_consistent_length(X, y)
-        return y
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GTVNetClassifier(ClassifierMixin, NetBase):
+class GTVNetClassifier(RowsClassifier, NetBase):
     """One classification network per node, the parameters of neighbours coupled over a graph.
 
     As `GTVNetRegressor`, with logits as outputs. All networks have outputs for all classes; a
@@ -179,13 +163,6 @@ n_features_in_, feature_names_in_
         best = self._forward(X, node_ids).argmax(dim=1).numpy()
         return self.classes_[best]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Share of rows whose class is predicted."""
-        from sklearn.metrics import accuracy_score
-
-        found = self.predict(X, node_ids=node_ids)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
-
     @property
     def _n_outputs(self) -> int:
         return len(self.classes_)
@@ -197,15 +174,9 @@ n_features_in_, feature_names_in_
         return logits_of(out, self._n_outputs)
 
     def _check_target(self, y: Any, X: Array) -> Array:
-        y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)
-        check_consistent_length(X, y)
-        check_classification_targets(y)
-        self.classes_, code = np.unique(y, return_inverse=True)
+        code = super()._check_target(y, X)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must have two classes or more; got one class, {self.classes_.tolist()}."
             )
-        return code.astype(np.float64)
-
-    def _targets(self, y: Array) -> Array:
-        return np.eye(len(self.classes_))[y.astype(np.int64)]
+        return code

@@ -26,8 +26,6 @@ from nefele.cli.reproduce import reproduce
 from nefele.cli.show import path, report
 from nefele.cli.start import demo
 
-__all__ = ["app", "launch"]
-
 app = typer.Typer(
     name="nefele",
     no_args_is_help=True,

@@ -29,8 +29,6 @@ from nefele.runs.folder import RunFolder
 from nefele.runs.run import execute
 from nefele.runs.wording import gap_text
 
-__all__ = ["DemoFolder", "DemoOptions", "run_command", "run_generated"]
-
 _LEGEND = (
     "test MSE: 11 years per state, trained on the other 6 (predicting the mean: 1)\n"
     "vs own: ratio to own data only\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nefele.cli import _options as options
 from nefele.cli._common import (
     Force,
     Interrupted,
@@ -21,34 +22,17 @@ from nefele.cli._common import (
     say,
     teller,
 )
-from nefele.cli._options import (
-    Coords,
-    Data,
-    DropMissing,
-    Features,
-    Flag,
-    Folds,
-    Node,
-    PenaltyName,
-    Ridge,
-    Standardize,
-    Target,
-    Task,
-    Tol,
-    Weighting,
-    file_stem,
-    split_names,
-)
+from nefele.cli._options import Flag, file_stem, split_names
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
 
 
 def fit(
-    data: Data,
-    node: Node,
-    target: Target,
-    features: Features = None,
+    data: options.Data,
+    node: options.Node,
+    target: options.Target,
+    features: options.Features = None,
     graph: Annotated[
         str | None,
         Flag(
@@ -56,22 +40,22 @@ def fit(
             "of nefele graph, such as learn:losses."
         ),
     ] = None,
-    coords: Coords = None,
+    coords: options.Coords = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,
-    penalty: PenaltyName = "l2",
+    penalty: options.PenaltyName = "l2",
     alpha: Annotated[str, Flag(help="Strength of the coupling, or auto.")] = "auto",
     time: Annotated[
         str | None, Flag(help="Column with the time: the latest rows are held out.")
     ] = None,
-    task: Task = "regression",
-    weighting: Weighting = "rows",
+    task: options.Task = "regression",
+    weighting: options.Weighting = "rows",
     seed: Annotated[int, Flag(help="For the choice of held-out rows and of folds.")] = 0,
-    folds: Folds = 5,
+    folds: options.Folds = 5,
     n_alphas: Annotated[int, Flag(help="Number of alphas tried.")] = 30,
-    standardize: Standardize = True,
-    l2: Ridge = None,
-    tol: Tol = 1e-4,
-    drop_missing: DropMissing = False,
+    standardize: options.Standardize = True,
+    l2: options.Ridge = None,
+    tol: options.Tol = 1e-4,
+    drop_missing: options.DropMissing = False,
     allow_isolates: Annotated[
         bool, Flag("--allow-isolates", help="Fit nodes without an edge by their own rows.")
     ] = False,

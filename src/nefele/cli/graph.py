@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from nefele.cli import _options as options
 from nefele.cli._common import (
     Json,
     Quiet,
@@ -17,24 +18,7 @@ from nefele.cli._common import (
     say,
     teller,
 )
-from nefele.cli._options import (
-    Coords,
-    Data,
-    DropMissing,
-    Features,
-    Flag,
-    Folds,
-    Node,
-    PenaltyName,
-    Ridge,
-    Standardize,
-    Target,
-    Task,
-    Tol,
-    Weighting,
-    file_stem,
-    split_names,
-)
+from nefele.cli._options import Flag, file_stem, split_names
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
@@ -47,14 +31,14 @@ _SAME = 1e-6  # relative difference of errors that is none
 
 
 def graph(
-    data: Data,
-    node: Node,
-    target: Target,
-    features: Features = None,
+    data: options.Data,
+    node: options.Node,
+    target: options.Target,
+    features: options.Features = None,
     graph: Annotated[
         str | None, Flag(help="Edge file (source, target, perhaps weight) to judge as well.")
     ] = None,
-    coords: Coords = None,
+    coords: options.Coords = None,
     try_: Annotated[
         str | None,
         Flag(
@@ -67,19 +51,19 @@ def graph(
         ),
     ] = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node.")] = 5,
-    penalty: PenaltyName = "l2",
+    penalty: options.PenaltyName = "l2",
     time: Annotated[
         str | None, Flag(help="Column with the time: later rows are predicted from earlier ones.")
     ] = None,
-    task: Task = "regression",
-    weighting: Weighting = "rows",
+    task: options.Task = "regression",
+    weighting: options.Weighting = "rows",
     seed: Annotated[int, Flag(help="For the folds and the shuffled copies.")] = 0,
-    folds: Folds = 5,
+    folds: options.Folds = 5,
     n_alphas: Annotated[int, Flag(help="Strengths of the coupling tried with each graph.")] = 8,
-    standardize: Standardize = True,
-    l2: Ridge = None,
-    tol: Tol = 1e-3,
-    drop_missing: DropMissing = False,
+    standardize: options.Standardize = True,
+    l2: options.Ridge = None,
+    tol: options.Tol = 1e-3,
+    drop_missing: options.DropMissing = False,
     allow_isolates: Annotated[
         bool, Flag("--allow-isolates", help="Let nodes have no edge in the file of --graph.")
     ] = False,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,6 +15,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length
 from nefele._checks import Array
 from nefele._ids import describe
 from nefele.estimators._base import GTVBase, as_loss
+from nefele.estimators.rows_base import RowsClassifier
 from nefele.losses import Hinge, Logistic, Loss, Multinomial
 
 _LOSSES: dict[str, type[Loss]] = {
@@ -26,7 +26,7 @@ _LOSSES: dict[str, type[Loss]] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GTVClassifier(ClassifierMixin, GTVBase):
+class GTVClassifier(RowsClassifier, GTVBase):
     """One linear classifier per node, the models of neighbours coupled over a graph.
 
     Logistic for two classes, multinomial for more. A node may have rows of one class only, or
@@ -122,13 +122,6 @@ pooled_intercept_, n_features_in_, feature_names_in_
         z = self._raw(X, node_ids)
         best = z.argmax(axis=1) if z.ndim == 2 else (z > 0).astype(np.int64)
         return self.classes_[best]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Share of rows whose class is predicted."""
-        from sklearn.metrics import accuracy_score
-
-        found = self.predict(X, node_ids=node_ids)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
 
     def _check_target(self, y: Any, X: Array) -> Array:
         y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)

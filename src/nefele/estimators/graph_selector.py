@@ -22,8 +22,6 @@ from nefele.estimators.graph_trials import Trial, judged_rows, named_graphs, run
 from nefele.graph_learning.references import ALONE, CLIQUE, CliqueGraph, NoEdges, ShuffledGraph
 from nefele.selection import Gain, Verdict
 
-__all__ = ["GraphSelectorCV"]
-
 
 class GraphSelectorCV(BaseEstimator):
     """Compare graphs by the prediction of held-out rows, always with no edges and with one clique.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_y, check_consistent_length
 
 from nefele._checks import Array
 from nefele.estimators._base import GTVBase, as_loss
+from nefele.estimators.rows_base import RowsRegressor
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Loss, Multinomial, Poisson, Squared
 
 _LOSSES: dict[str, type[Loss]] = {
@@ -20,7 +19,7 @@ _LOSSES: dict[str, type[Loss]] = {
 }
 
 
-class GTVRegressor(RegressorMixin, GTVBase):
+class GTVRegressor(RowsRegressor, GTVBase):
     """One regression model per node, the models of neighbours coupled over a graph.
 
     Minimises sum_i L_i(w_i) + alpha * sum_e A_e phi(w_head(e) - w_tail(e)) (NFL, Eq. (16)), where
@@ -124,17 +123,6 @@ class GTVRegressor(RegressorMixin, GTVBase):
         """
         z = self._raw(X, node_ids)
         return np.exp(z) if isinstance(self._core_loss(), Poisson) else z
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Coefficient of determination R^2 of the predictions over all rows."""
-        from sklearn.metrics import r2_score
-
-        return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
-
-    def _check_target(self, y: Any, X: Array) -> Array:
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
-        check_consistent_length(X, y)
-        return y
 
     def _core_loss(self) -> Loss:
         loss = as_loss(self.loss, _LOSSES)

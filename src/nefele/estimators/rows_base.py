@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    validate_data,
+)
 
 from nefele._checks import LARGEST, Array, is_frame
 from nefele.estimators.design import Rows, graph_nodes
@@ -190,3 +196,41 @@ class RowsBase(BaseEstimator):
 
 def _quoted(column: Any) -> str:
     return f'"{column}"' if isinstance(column, str) else repr(column)
+
+
+class RowsRegressor(RegressorMixin):
+    """A target of numbers, and the score of its predictions."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Coefficient of determination R^2 of the predictions over all rows."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        check_consistent_length(X, y)
+        return y
+
+
+class RowsClassifier(ClassifierMixin):
+    """A target of classes, and the score of its predictions."""
+
+    classes_: NDArray[Any]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
+        """Share of rows whose class is predicted."""
+        from sklearn.metrics import accuracy_score
+
+        found = self.predict(X, node_ids=node_ids)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+    def _check_target(self, y: Any, X: Array) -> Array:
+        y = column_or_1d(_check_y(y, y_numeric=False, estimator=self), warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        self.classes_, code = np.unique(y, return_inverse=True)
+        return code.astype(np.float64)
+
+    def _targets(self, y: Array) -> Array:
+        return np.eye(len(self.classes_))[y.astype(np.int64)]

@@ -20,7 +20,7 @@ from nefele.experiments.base import (
     near,
     over_seeds,
 )
-from nefele.experiments.figures import curves
+from nefele.experiments.figures import panels
 from nefele.experiments.instances import sbm
 from nefele.problem import Problem
 
@@ -230,12 +230,8 @@ def _point(
 
 def draw(figure: Any, done: list[Cell]) -> None:
     """One panel per penalty, one curve per rho."""
-    axes = figure.subplots(1, 3, sharey=True)
-    for ax, (name, _, lam) in zip(axes, METHODS, strict=True):
-        curves(ax, done, "p_out", "rho", (name, "mse"), "rho = {:g}")
-        ax.set(title=f"{name}, lam = {lam:g}", xlabel="p_out")
-    axes[0].set_ylabel(MSE)
-    axes[0].legend()
+    titles = {name: f"{name}, lam = {lam:g}" for name, _, lam in METHODS}
+    panels(figure, done, titles, x="p_out", by="rho")
 
 
 EXPERIMENT = Experiment(

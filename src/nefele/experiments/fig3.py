@@ -6,7 +6,7 @@ from typing import Any
 
 from nefele.experiments.base import Cell, Experiment, Inputs, Row, exact, groups, mse, over_seeds
 from nefele.experiments.fig2 import METHODS, P_OUT, N
-from nefele.experiments.figures import curves
+from nefele.experiments.figures import panels
 from nefele.experiments.instances import sbm
 
 RHO = 0.6
@@ -70,12 +70,8 @@ def rows(done: list[Cell]) -> list[Row]:
 
 def draw(figure: Any, done: list[Cell]) -> None:
     """One panel per penalty, one curve per noise."""
-    axes = figure.subplots(1, 3, sharey=True)
-    for ax, (name, _, lam) in zip(axes, METHODS, strict=True):
-        curves(ax, done, "p_out", "sigma", (name, "mse"), "sigma = {:g}")
-        ax.set(title=f"{name}, lam = {lam:g}", xlabel="p_out")
-    axes[0].set_ylabel("MSE (40)")
-    axes[0].legend()
+    titles = {name: f"{name}, lam = {lam:g}" for name, _, lam in METHODS}
+    panels(figure, done, titles, x="p_out", by="sigma")
 
 
 EXPERIMENT = Experiment(

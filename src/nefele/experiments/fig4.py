@@ -18,7 +18,7 @@ from nefele.experiments.base import (
     near,
     over_seeds,
 )
-from nefele.experiments.figures import curves
+from nefele.experiments.figures import panels
 from nefele.experiments.instances import chain
 
 N, LAM, ROUNDS = 200, 0.1, 2000
@@ -75,12 +75,8 @@ def rows(done: list[Cell]) -> list[Row]:
 
 def draw(figure: Any, done: list[Cell]) -> None:
     """One panel per penalty, one curve per rho."""
-    axes = figure.subplots(1, 3, sharey=True)
-    for ax, (name, _) in zip(axes, METHODS, strict=True):
-        curves(ax, done, "eps", "rho", (name, "mse"), "rho = {:g}")
-        ax.set(title=f"{name}, lam = {LAM:g}", xlabel="eps")
-    axes[0].set_ylabel("MSE (40)")
-    axes[0].legend()
+    titles = {name: f"{name}, lam = {LAM:g}" for name, _ in METHODS}
+    panels(figure, done, titles, x="eps", by="rho")
 
 
 EXPERIMENT = Experiment(

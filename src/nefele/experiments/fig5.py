@@ -6,7 +6,7 @@ from typing import Any
 
 from nefele.experiments.base import Cell, Experiment, Inputs, Row, groups, over_seeds
 from nefele.experiments.fig4 import EPS, LAM, METHODS, compute
-from nefele.experiments.figures import curves
+from nefele.experiments.figures import panels
 
 RHO = 0.6
 SIGMA = (0.01, 0.1, 0.5, 1.0)
@@ -53,12 +53,8 @@ def _mean(values: list[float]) -> float:
 
 def draw(figure: Any, done: list[Cell]) -> None:
     """One panel per penalty, one curve per noise."""
-    axes = figure.subplots(1, 3, sharey=True)
-    for ax, (name, _) in zip(axes, METHODS, strict=True):
-        curves(ax, done, "eps", "sigma", (name, "mse"), "sigma = {:g}")
-        ax.set(title=f"{name}, lam = {LAM:g}", xlabel="eps")
-    axes[0].set_ylabel("MSE (40)")
-    axes[0].legend()
+    titles = {name: f"{name}, lam = {LAM:g}" for name, _ in METHODS}
+    panels(figure, done, titles, x="eps", by="sigma")
 
 
 EXPERIMENT = Experiment(

@@ -103,6 +103,24 @@ def curves(
         ax.set_yscale("log")
 
 
+def panels(figure: Any, cells: Sequence[Cell], titles: dict[str, str], x: str, by: str) -> None:
+    """The estimation error of each method against a setting, a panel each.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    cells : finished cells
+    titles : {method: title of its panel}
+    x, by : names of settings
+    """
+    axes = figure.subplots(1, len(titles), sharey=True)
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        curves(ax, cells, x, by, (name, "mse"), by + " = {:g}")
+        ax.set(title=title, xlabel=x)
+    axes[0].set_ylabel("MSE (40)")
+    axes[0].legend()
+
+
 def log_ticks(ax: Any, values: Sequence[float]) -> None:
     """A logarithmic horizontal axis with ticks at these values only."""
     ax.set_xscale("log")

@@ -10,8 +10,6 @@ from nefele._checks import Array
 from nefele.graph import Index
 from nefele.graph_learning._rows import NodeRows
 
-__all__ = ["ks_pvalues", "ks_survival", "t_pvalues"]
-
 _EXACT = 2_500  # product of two sample sizes up to which all orders are counted
 
 

@@ -11,8 +11,6 @@ from nefele._checks import Array
 from nefele.graph import Index
 from nefele.graph_learning._rows import NodeRows
 
-__all__ = ["permutation_pvalues"]
-
 _BLOCK = 4_000_000  # numbers of the largest temporary array
 _ENOUGH = 4  # draws as large as the observed value, from which a p-value is settled
 _GROWTH = 2  # of the number of draws per round

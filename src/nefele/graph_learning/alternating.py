@@ -20,8 +20,6 @@ from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 
-__all__ = ["AlternatingGraph"]
-
 
 @dataclass(eq=False, repr=False)
 class AlternatingGraph(GraphBuilder):

@@ -15,8 +15,6 @@ from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_labels
 
-__all__ = ["BlockModelCleanup", "fit_block_model"]
-
 _SWEEPS = 20
 _MOST_BLOCKS = 8
 

@@ -21,8 +21,6 @@ from nefele.graph import Graph
 from nefele.graph_learning.coordinates import Coordinates, as_coordinates, metric_of
 from nefele.graphs import knn
 
-__all__ = ["GraphBuilder", "MomentsKNN", "SpatialKNN", "TrainingRows"]
-
 _DEFAULT_K = 4
 
 

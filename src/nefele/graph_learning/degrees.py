@@ -18,8 +18,6 @@ from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.pairwise import PairwiseGraph
 from nefele.graph_learning.refine import nearest, square_matrix
 
-__all__ = ["DegreeGraph", "solve_degrees"]
-
 _LEAST = 1e-9  # smaller weights are zeros of the solver
 
 

@@ -16,8 +16,6 @@ from nefele.graph import Graph, Index
 from nefele.graph_learning.structure import communities, modularity
 from nefele.result import Result
 
-__all__ = ["GraphDiagnostics", "graph_diagnostics"]
-
 _DENSE = 600
 _EQUAL = 1e-6  # difference of parameters, relative to the largest, that is none
 _FULL = 1 - 1e-3  # share of its bound from which a dual counts as saturated

@@ -14,8 +14,6 @@ from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, with
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
-__all__ = ["EmbeddingKNN"]
-
 _METHODS = ("moments", "pca", "tsne")
 
 

@@ -16,8 +16,6 @@ from nefele.graph_learning._finish import check_finish, finish_graph
 from nefele.graph_learning._rows import NodeRows, linear_fits, node_rows
 from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 
-__all__ = ["GlassoGraph"]
-
 
 @dataclass(eq=False, repr=False)
 class GlassoGraph(GraphBuilder):

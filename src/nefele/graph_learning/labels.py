@@ -13,8 +13,6 @@ from nefele.graph_learning._rows import node_rows
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
-__all__ = ["LabelGraph"]
-
 
 class LabelGraph(PairwiseGraph):
     """Join nodes with similar labels; for classifiers.

@@ -16,8 +16,6 @@ from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_points
 
-__all__ = ["LinkPrediction", "link_scores"]
-
 _METHODS = ("adamic_adar", "common", "spectral")
 
 

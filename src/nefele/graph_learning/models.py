@@ -19,8 +19,6 @@ from nefele.graph_learning._rows import LinearFits, linear_fits, node_rows
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
-__all__ = ["GradientGraph", "LossGraph", "PoolingGainGraph"]
-
 _BLOCK = 2_000_000
 
 

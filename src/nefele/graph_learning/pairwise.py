@@ -14,8 +14,6 @@ from nefele.graph import Graph
 from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.refine import check_k, check_options, graph_from_discrepancy
 
-__all__ = ["PairwiseGraph"]
-
 _AUTO = "auto"
 
 

@@ -16,8 +16,6 @@ from nefele.graphs import star
 
 ALONE, CLIQUE = "no edges", "one clique"  # the references
 
-__all__ = ["ALONE", "CLIQUE", "CliqueGraph", "NoEdges", "ShuffledGraph"]
-
 
 class NoEdges(GraphBuilder):
     """No links at all: every node learns alone.

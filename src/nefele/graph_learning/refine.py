@@ -17,8 +17,6 @@ from nefele._checks import Array, as_float_array, check_count, check_flag, check
 from nefele.graph import Graph, Index
 from nefele.graph_learning.builders import check_k
 
-__all__ = ["connect_graph", "graph_from_discrepancy", "normalize_weights", "sparsify_graph"]
-
 WEIGHTS = ("unit", "exp", "inverse")
 NORMS = ("none", "mean", "degree")
 _LEAST = 1e-9  # length of an edge relative to the mean length, below which 1 / length stops growing

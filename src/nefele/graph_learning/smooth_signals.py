@@ -28,8 +28,6 @@ from nefele.graph_learning.embedding import describe_nodes
 from nefele.graph_learning.refine import square_matrix
 from nefele.result import ConvergenceWarning
 
-__all__ = ["SmoothSignalGraph", "learn_smooth_graph"]
-
 _STEPS = 100
 _BISECTIONS = 40
 _MISS = 1e-4  # of the optimality conditions, above which a warning tells

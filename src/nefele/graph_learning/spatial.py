@@ -19,8 +19,6 @@ from nefele.graph_learning.builders import GraphBuilder, TrainingRows, node_coor
 from nefele.graphs import geometric
 from nefele.graphs.points import check_weighting, edge_weight, embed
 
-__all__ = ["DelaunayGraph", "RadiusGraph"]
-
 
 @dataclass(eq=False, repr=False)
 class RadiusGraph(GraphBuilder):

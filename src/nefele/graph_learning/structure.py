@@ -12,8 +12,6 @@ from nefele._checks import Array
 from nefele._threads import one_thread
 from nefele.graph import Graph, Index
 
-__all__ = ["communities", "modularity", "spectral_points"]
-
 _DENSE = 600  # nodes up to which all eigenvectors are computed
 
 

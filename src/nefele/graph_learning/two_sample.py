@@ -18,8 +18,6 @@ from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, with
 from nefele.graph_learning.builders import GraphBuilder, TrainingRows
 from nefele.graph_learning.refine import check_k, nearest
 
-__all__ = ["TestGraph", "benjamini_hochberg", "pair_pvalues"]
-
 _TESTS = ("t", "ks", "mmd", "energy")
 
 

@@ -12,8 +12,6 @@ from sklearn.base import clone
 from nefele._checks import Array, check_count
 from nefele.graph_learning.builders import TrainingRows
 
-__all__ = ["choose_by_validation"]
-
 
 def choose_by_validation(
     builder: Any,

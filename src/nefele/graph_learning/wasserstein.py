@@ -13,8 +13,6 @@ from nefele.graph_learning._rows import gaussian_fits, node_rows, tell_constant,
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
 
-__all__ = ["WassersteinGraph", "squared_wasserstein"]
-
 _BLOCK = 2_000_000  # numbers of the largest temporary array
 
 
