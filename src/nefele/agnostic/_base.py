@@ -76,18 +76,8 @@ class FedRelaxBase(RowsBase):
 
         Parameters
         ----------
-        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
-            pandas, polars, NumPy or SciPy sparse; local models get float arrays.
-        y : array of shape (n_rows,)
-            Target.
-        sample_weight : array of shape (n_rows,), optional
-            Row weights >= 0.
-        node_ids : array of shape (n_rows,), optional
-            Node of each row, when X has no node column.
-
-        Returns
-        -------
-        self
+        X, y, sample_weight, node_ids
+            See `GTVRegressor.fit`; local models get float arrays.
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         graph = self._make_graph(rows)

@@ -16,6 +16,8 @@ from nefele._ids import IdIndex, as_ids, distinct
 
 Index = NDArray[np.int64]
 
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
 
 class _NodeSplitter(BaseCrossValidator):
     """What the splitters share: the number of splits and where the node ids are."""
@@ -29,6 +31,25 @@ class _NodeSplitter(BaseCrossValidator):
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of splits; the arguments play no part."""
         return check_count(self.n_splits, "n_splits", low=2)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Row numbers of the training and of the test part, split by split.
+
+        Parameters
+        ----------
+        X : table or array with n_rows rows
+        y : ignored
+        groups : sequence of n_rows ids, optional
+            Node of each row; used when `node` is None.
+
+        Yields
+        ------
+        train, test : int arrays, ascending
+        """
+        yield from self._parts(X, groups)
+
+    def _parts(self, X: Any, groups: Any) -> Iterator[Split]:
+        raise NotImplementedError
 
     def _owners(self, X: Any, groups: Any) -> Index:
         """Position of each row's node in the list of distinct ids, shape (n_rows,)."""
@@ -81,22 +102,7 @@ class WithinNodeKFold(_NodeSplitter):
     shuffle: bool = False
     random_state: Any = None
 
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Row numbers of the training and of the test part, fold by fold.
-
-        Parameters
-        ----------
-        X : table or array with n_rows rows
-        y : ignored
-        groups : sequence of n_rows ids, optional
-            Node of each row; used when `node` is None.
-
-        Yields
-        ------
-        train, test : int arrays, ascending
-        """
+    def _parts(self, X: Any, groups: Any) -> Iterator[Split]:
         k = self.get_n_splits()
         if self.random_state is not None and not self.shuffle:
             raise ValueError("random_state has no effect without shuffle. Use shuffle=True.")
@@ -148,22 +154,7 @@ class ForwardWithinNode(_NodeSplitter):
         self.node = node
         self.time = time
 
-    def split(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Row numbers of the training and of the test part, split by split.
-
-        Parameters
-        ----------
-        X : table or array with n_rows rows
-        y : ignored
-        groups : sequence of n_rows ids, optional
-            Node of each row; used when `node` is None.
-
-        Yields
-        ------
-        train, test : int arrays, ascending
-        """
+    def _parts(self, X: Any, groups: Any) -> Iterator[Split]:
         k = self.get_n_splits()
         owner = self._owners(X, groups)
         if self.time is None:
