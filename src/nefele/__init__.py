@@ -96,22 +96,6 @@ __all__ = [
 
 # NumPy and SciPy take long to import, scikit-learn longer: all names are looked up at first use.
 # So the command line is there at once, and Ctrl-C ends it at any time.
-_PACKAGES = (
-    "agnostic",
-    "baselines",
-    "datasets",
-    "estimators",
-    "flavours",
-    "graph_learning",
-    "graphs",
-    "losses",
-    "penalties",
-    "report",
-    "runtime",
-    "selection",
-    "solvers",
-    "theory",
-)
 _LAZY = {
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "certificate": ("Certificate",),
@@ -138,6 +122,7 @@ _LAZY = {
     "solvers": ("solve",),
 }
 _HOME = {name: package for package, names in _LAZY.items() for name in names}
+_PACKAGES = set(__all__) - set(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -109,3 +109,10 @@ def test_probabilities_of_one_leave_nothing_to_gain():
     for doubt in (1e-9, 1e-3):
         judge(Sure(doubt), ids[:, None], y)
     assert judge.errors[0].tolist() == [0.0, 0.0] and (judge.errors[1] > 5e-4).all()
+
+
+def test_without_coupling_it_says_that_there_is_none():
+    own, rows = np.array([2.0, 3.0, 2.0]), np.full(3, 5)
+    assert "nothing to couple" in Verdict(own, own - 1.0, own, rows).text()
+    assert "nothing to couple" not in Verdict(own, own + 1.0, own, rows).text()
+    assert "nothing to couple" not in Verdict(own, own - 1.0, own + 0.1, rows).text()

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nefele import Graph
+from nefele._systems.forest import Forest, diagonal_blocks
 
 
 def random_forest(rng, n, shape="tree"):
@@ -37,3 +38,11 @@ def dense(graph, metric, C):
 
 def product(blocks, x):
     return (blocks @ x[..., None])[..., 0]
+
+
+def tree_solve(graph, metric, give, right):
+    """X with (M + D^T C D) x = right over a forest; metric None is zero, `right` then balanced."""
+    forest = Forest.of(graph)
+    if metric is None:
+        return forest.carry(give, right)[0]
+    return forest.factorise(metric, diagonal_blocks(give, right.shape[1])).solve(right)[0]

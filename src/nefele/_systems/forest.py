@@ -123,39 +123,3 @@ def diagonal_blocks(give: Array, d: int) -> Array:
     blocks = np.zeros((len(give), d, d))
     np.einsum("ejj->ej", blocks)[...] = give
     return blocks
-
-
-def tree_solve(graph: Graph, metric: Array | None, give: Array, right: Array) -> Array:
-    """Solve (M + D^T C D) x = right over a graph without cycles, in O(n_nodes d^3).
-
-    Parameters
-    ----------
-    graph : Graph
-        Without cycles: `Forest.of(graph)` is not None.
-    metric : array of shape (n_nodes, d, d) or None
-        M, one positive semidefinite matrix per node. None means zero: `right` must then sum to
-        zero over every component, and one node of each is held at zero.
-    give : array of shape (n_edges, 1) or (n_edges, d)
-        Diagonal of C, positive.
-    right : array of shape (n_nodes, d)
-
-    Returns
-    -------
-    array of shape (n_nodes, d)
-
-    Examples
-    --------
-    >>> graph = Graph.from_edges([(0, 1)])
-    >>> tree_solve(graph, np.ones((2, 1, 1)), np.ones((1, 1)), np.array([[3.0], [0.0]]))
-    array([[2.],
-           [1.]])
-    """
-    forest = Forest.of(graph)
-    if forest is None:
-        raise ValueError(
-            f"tree_solve needs a graph without cycles; got {graph!r} with "
-            f"{graph.components.max() + 1} components. Use conjugate gradients."
-        )
-    if metric is None:
-        return forest.carry(give, right)[0]
-    return forest.factorise(metric, diagonal_blocks(give, right.shape[1])).solve(right)[0]

@@ -170,7 +170,7 @@ class Verdict:
             better = "does better" if coupled > best * (1 + _SAME) else "does as well"
             return (
                 f"Coupling does not help here: {name} {better} at held-out rows ({best:.4g} "
-                f"against {coupled:.4g}); the gain is {amount}."
+                f"against {coupled:.4g}); the gain is {amount}.{self._uncoupled()}"
             )
         if helps == "unclear":
             return (
@@ -190,6 +190,13 @@ class Verdict:
             return f"{gain.mean:.2g}, from one {self.part}, so without a standard error"
         over = "" if self.part == "node" else " over the folds"
         return f"{gain.mean:.2g} ± {gain.error:.2g} (standard error{over})"
+
+    def _uncoupled(self) -> str:
+        """A sentence when the coupled models are no others than those of own data."""
+        same = np.allclose(self.own, self.coupled, rtol=_SAME, atol=0.0)
+        if not same or self.rival[0] == OWN:
+            return ""
+        return f" There is nothing to couple, or alpha is 0: the models are those of {OWN}."
 
     def _carriers(self) -> str:
         """A sentence when few nodes carry half of the gain or more."""
