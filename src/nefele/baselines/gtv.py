@@ -47,14 +47,14 @@ def gtv(
     Returns
     -------
     Fit
-        Each round every edge sends and gets one vector at each end.
+        In each round one vector goes over every edge in each direction.
 
     Examples
     --------
     >>> from nefele import Graph, LocalData
     >>> data = LocalData.from_list([([[1.0]], [0.0]), None, ([[1.0]], [4.0])])
     >>> fit = gtv(data, Graph.from_edges([(0, 1), (1, 2)]), lam=1.0)
-    >>> fit.w[[0, 2], 0].round(2).tolist(), fit.ledger.floats == 8 * fit.rounds
+    >>> fit.w[[0, 2], 0].round(2).tolist(), fit.ledger.floats == 4 * fit.rounds
     ([0.5, 3.5], True)
     """
     if not isinstance(graph, Graph):
