@@ -21,7 +21,7 @@ RULES = Rules(
         ("paths", "solvers"),
         ("baselines", "datasets", "graph_learning", "privacy", "robust", "runtime", "theory"),
         ("agnostic", "estimators", "flavours", "selection"),
-        ("cli", "experiments", "report", "runs"),
+        ("cli", "experiments", "report", "runs", "sites"),
     ),
     # Within a layer: what belongs together may be seen from one side, never from both.
     neighbours={
@@ -41,7 +41,8 @@ RULES = Rules(
         "estimators": {"selection"},
         "flavours": {"agnostic"},
         "runs": {"report"},
-        "cli": {"experiments", "runs"},
+        "sites": {"report", "runs"},
+        "cli": {"experiments", "runs", "sites"},
     },
     # Solvers see losses and penalties through Problem only.
     hidden={"solvers": {"losses", "penalties"}},
