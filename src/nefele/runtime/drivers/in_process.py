@@ -12,6 +12,7 @@ from nefele._checks import Array, check_count
 from nefele.program import Exchange, Heard, Program, Sum, Work, check_request
 from nefele.runtime.faults import Faults, Post
 from nefele.runtime.messages import Ledger, Message
+from nefele.runtime.tree import Tree
 
 Pool = Callable[[list[Work]], list[Any]]
 
@@ -112,6 +113,7 @@ class InProcess:
         self.post = Post(receivers, faults, self.names)
         self.faulty = faults is not None
         self.place = place
+        self.tree = Tree(links)
         # By sender, receiver and content: the newest rows and the round they were made in.
         self.news: dict[tuple[Any, Any, str], tuple[int, Array]] = {}
         self.moved = dict.fromkeys(self.names, 0)
@@ -284,9 +286,8 @@ class InProcess:
             kinds = {(request.largest, np.shape(request.values)) for request in requests}
             if len(kinds) > 1:
                 raise ValueError("All parts must ask for the same sum; got different ones.")
-            values, most = [request.values for request in requests], requests[0].largest
-            # Along a fixed order, so that the last bits depend on nothing else.
-            found = np.maximum.reduce(values) if most else np.add.reduce(values)
+            values = {name: seat.request.values for name, seat in self.seats.items()}
+            found = self.tree.total(values, requests[0].largest)
             if len(self.seats) > 1:
                 self.ledger.tally("sums", 2 * (len(self.seats) - 1), found.size)
             self._advance(self.names, [found.copy() for _ in self.names])

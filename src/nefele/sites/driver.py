@@ -1,0 +1,445 @@
+"""Drives the program of one site: sealed messages to its neighbours until they have answered.
+
+All sites run the same program, so that requests have the same numbers everywhere. A site goes on
+from request k when all answers to it are there. It says its part of k again and again while it
+waits; whoever is further answers by what it said then. So a message that is lost, repeated, late
+or out of order costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.program import Exchange, Heard, Program, Sum, Work, check_request
+from nefele.runtime.messages import Ledger, Message
+from nefele.runtime.tree import Tree, join
+from nefele.sites.carriers import Carrier
+from nefele.sites.journal import HEARD, SAID, Journal, Record
+from nefele.sites.sealing import Seal, is_hello, is_sealed
+from nefele.sites.wire import Kind, Packet, RefusedError, decode, encode
+
+T = TypeVar("T")
+
+_NO_MARK = bytes(16)
+_FIRST, _LAST = 0.2, 2.0  # seconds until something is said again, doubling between these
+_BROKEN = 1000  # messages of a peer that were refused, from which its link counts as broken
+_AHEAD = 2  # requests that a peer can be ahead
+_FAREWELLS = 3
+
+
+class AbsentError(RuntimeError):
+    """Some members have been away for longer than agreed."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"away for too long: {', '.join(names)}")
+        self.names = names
+
+
+class BrokenLinkError(RuntimeError):
+    """A neighbour sends what cannot be used, again and again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Who a site talks to: neighbours that exchange rows, and its place in the tree of sums.
+
+    Attributes
+    ----------
+    me : str
+    members : list of str
+        All of them, in the agreed order.
+    rows : dict of neighbour to int
+        How many rows each message of it has.
+    tree : Tree
+    """
+
+    me: str
+    members: list[str]
+    rows: Mapping[str, int]
+    tree: Tree
+
+    @property
+    def peers(self) -> list[str]:
+        """All sites that this one talks to, in the agreed order."""
+        above = self.tree.parent[self.me]
+        near = {*self.rows, *self.tree.children[self.me], *([above] if above else [])}
+        return [name for name in self.members if name in near]
+
+
+class Driver:
+    """Drives one program over a carrier.
+
+    Parameters
+    ----------
+    links : Links
+    carrier : Carrier
+        Opened and closed by whoever made it; it hands over what comes by `receive`.
+    seal : Seal
+    journal : Journal
+    epoch : int
+        How often members have left before.
+    patience : float, optional
+        Seconds of silence after which a peer counts as absent; default: never.
+    allow : callable, optional
+        Is given (content, receiver, array) of all that is to leave; raises when it is not agreed.
+    told : callable, optional
+        Is given the driver about once a second while it waits, and after each request.
+
+    Attributes
+    ----------
+    number : int
+        Of the present request.
+    ledger, heard : Ledger
+        What was sent, each message once, and what was used.
+    refused : Counter of (peer, reason)
+    again : int
+        Messages that were said again.
+    wire_bytes : int
+        All bytes given to the carrier.
+    waiting : list of str
+        Peers that have not answered yet.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        carrier: Carrier,
+        seal: Seal,
+        journal: Journal,
+        *,
+        epoch: int = 0,
+        patience: float | None = None,
+        allow: Callable[[str, str, Array], object] = lambda content, to, values: None,
+        told: Callable[[Driver], object] = lambda driver: None,
+    ) -> None:
+        self.links, self.carrier, self.seal, self.journal = links, carrier, seal, journal
+        self.epoch, self.patience, self.allow, self.told = epoch, patience, allow, told
+        self.me, self.peers = links.me, links.peers
+        self.place = {name: i for i, name in enumerate(links.members)}
+        self.number = 0
+        self.ledger, self.heard = Ledger(), Ledger()
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self.again = self.wire_bytes = 0
+        self.waiting: list[str] = []
+        self.parted: set[str] = set()  # peers that have ended
+        self._inbox: dict[tuple[int, Kind, str], Packet] = {}
+        self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        self._now: list[tuple[str, Packet]] = []  # said in the present request
+        self._behind = False  # others are further: what is said first asks for an answer
+        self._past: Iterator[Record] | None = None
+        self._last_word = dict.fromkeys(self.peers, time.monotonic())
+        self._ended = False
+
+    def receive(self, sender: str, blob: bytes) -> None:
+        """Take what a carrier brings; from any thread."""
+        self._queue.put((sender, blob))
+
+    # -- programs -------------------------------------------------------------------------------
+
+    def run(self, program: Program[T]) -> T:
+        """Drive a program to its end, from where the journal leaves off."""
+        self._past = None if self.journal.empty else self.journal.records()
+        for name in self.peers if self._past is None else ():
+            self._greet(name)
+        answer: Any = None
+        while True:
+            try:
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    request = program.send(answer)
+            except StopIteration as end:
+                self._ended, self._now = True, []
+                return end.value
+            check_request(request)
+            if isinstance(request, Work):
+                answer = self._work(request)
+                continue
+            self.number += 1
+            self._now = []
+            answer = (self._exchange if isinstance(request, Exchange) else self._sum)(request)
+            self.ledger.rounds = self.heard.rounds = self.number
+            self.told(self)
+
+    def _work(self, work: Work) -> Any:
+        """A long computation; what comes meanwhile is answered."""
+        if self._past is not None:
+            return work.call(*work.arguments)
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(work.call, *work.arguments)
+            while not future.done():
+                self._take(0.02)
+            return future.result()
+
+    def _exchange(self, request: Exchange) -> Heard:
+        arrays = request.arrays
+        content, epoch, number = request.content, self.epoch, self.number
+        self._say({q: Packet(Kind.ROWS, content, epoch, number, v) for q, v in arrays.items()})
+        shapes = {q: (self.links.rows[q], *np.shape(v)[1:]) for q, v in arrays.items()}
+        found = self._await(Kind.ROWS, content, shapes)
+        return Heard(found, frozenset(found))
+
+    def _sum(self, request: Sum) -> Array:
+        tree, values = self.links.tree, np.asarray(request.values, dtype=float)
+        below, above = tree.children[self.me], tree.parent[self.me]
+        found = self._await(Kind.UP, "sums", dict.fromkeys(below, values.shape))
+        total = join(values, [found[name] for name in below], request.largest)
+        if above is not None:
+            self._say({above: Packet(Kind.UP, "sums", self.epoch, self.number, total)})
+            total = self._await(Kind.DOWN, "sums", {above: values.shape})[above]
+        down = Packet(Kind.DOWN, "sums", self.epoch, self.number, total)
+        self._say(dict.fromkeys(below, down))
+        return np.array(total)
+
+    # -- saying ---------------------------------------------------------------------------------
+
+    def _say(self, packets: dict[str, Packet]) -> None:
+        """Write down what is said, then send it; after a restart it was written already."""
+        fresh = []
+        for to, packet in packets.items():
+            if to not in self._last_word:
+                raise ValueError(f"{self.me!r} has no link to {to!r}.")
+            self.allow(packet.content, to, packet.values)
+            self.ledger.record(_message(self.me, to, packet))
+            record = Record(SAID, self.number, self.place[to], encode(packet, _NO_MARK))
+            if not self._repeated(record):
+                fresh.append((to, packet, record))
+            self._now.append((to, packet))
+        if fresh:
+            self.journal.add(*(record for _, _, record in fresh))
+        for to, packet, _ in fresh:
+            self._send(to, replace(packet, again=True) if self._behind else packet)
+
+    def _repeated(self, record: Record) -> bool:
+        """Whether the journal has it already, and says the same."""
+        before = self._next_past()
+        if before is None:
+            return False
+        if before != record:
+            raise ValueError(
+                f"The program of {self.me!r} must do what it did before it was stopped; in request "
+                f"{self.number} it does not. Put rows, files and versions back as they were, give "
+                "the model a random_state, or remove the folder of the run to begin anew."
+            )
+        return True
+
+    def _next_past(self) -> Record | None:
+        """The next record from before a restart; at their end all peers are greeted."""
+        if self._past is None:
+            return None
+        record = next(self._past, None)
+        if record is None:
+            self._past, self._behind = None, True
+            for name in self.peers:
+                self._greet(name)
+        return record
+
+    def _send(self, to: str, packet: Packet) -> None:
+        if not self.seal.knows(to):
+            self._greet(to)
+            return
+        blob = self.seal.seal(to, packet)
+        self.wire_bytes += len(blob)
+        self.again += packet.again or packet.old
+        self.carrier.send(to, blob)
+
+    def _greet(self, to: str, ask: bool = True) -> None:
+        blob = self.seal.hello(ask)
+        self.wire_bytes += len(blob)
+        self.carrier.send(to, blob)
+
+    def _answer(self, to: str, number: int) -> None:
+        """Say again what was said in some request to one who still waits there."""
+        old = number < self.number or self._ended
+        for payload in self.journal.said(number, self.place[to]):
+            self._send(to, replace(decode(payload, _NO_MARK), old=old, epoch=self.epoch))
+
+    # -- hearing --------------------------------------------------------------------------------
+
+    def _await(
+        self, kind: Kind, content: str, shapes: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Array]:
+        """The answers of some peers to the present request, in their order."""
+        found: dict[str, Packet] = {}
+        for name in shapes:
+            record = self._next_past()
+            if record is None:
+                break
+            if (record.kind, record.number, record.peer) != (HEARD, self.number, self.place[name]):
+                raise ValueError(f"{str(self.journal.path)!r} is damaged. Remove it to begin anew.")
+            found[name] = decode(record.payload, _NO_MARK)
+        known = set(found)
+        wait, due = _FIRST, time.monotonic() + (0.0 if self._behind else _FIRST)
+        behind = False
+        while True:
+            for name in [name for name in shapes if name not in found]:
+                packet = self._inbox.pop((self.number, kind, name), None)
+                if packet is not None and self._usable(name, packet, content, shapes[name]):
+                    found[name], behind = packet, behind or packet.old
+            self.waiting = [name for name in shapes if name not in found]
+            if not self.waiting:
+                break
+            if (now := time.monotonic()) >= due:
+                self._insist()
+                wait, due = min(2 * wait, _LAST), now + wait
+                self._check_absent()
+                self.told(self)
+            self._take(max(due - now, 0.001))
+        fresh = [name for name in shapes if name not in known]
+        if fresh:
+            self._behind = behind
+            self.journal.add(
+                *(
+                    Record(HEARD, self.number, self.place[q], encode(found[q], _NO_MARK))
+                    for q in fresh
+                )
+            )
+        for name in shapes:
+            self.heard.record(_message(name, self.me, found[name]))
+        return {name: found[name].values for name in shapes}
+
+    def _usable(self, name: str, packet: Packet, content: str, shape: tuple[int, ...]) -> bool:
+        """Whether a message is what the present request asks for."""
+        values = packet.values
+        if packet.content != content:
+            reason = "wrong content"
+        elif values.shape != shape:
+            reason = "wrong shape"
+        elif np.isnan(values).any() or (content != "sums" and not np.isfinite(values).all()):
+            reason = "not finite"
+        else:
+            return True
+        self.refused[name, reason] += 1
+        if self.refused[name, reason] >= _BROKEN:
+            raise BrokenLinkError(
+                f"{name!r} has sent {_BROKEN} messages that are refused: {reason}. Ask its people."
+            )
+        return False
+
+    def _insist(self) -> None:
+        """Say again what the missing ones may lack."""
+        for name in self.waiting:
+            if not self.seal.knows(name):
+                self._greet(name)
+        for to, packet in self._now:
+            if to in self.waiting and self.seal.knows(to):
+                self._send(to, replace(packet, again=True))
+
+    def _check_absent(self) -> None:
+        if self.patience is None:
+            return
+        late = time.monotonic() - self.patience
+        gone = [name for name in self.waiting if self._last_word[name] < late]
+        if gone:
+            self.announce(gone)
+            raise AbsentError(gone)
+
+    def announce(self, names: list[str]) -> None:
+        """Tell all peers who has been away for too long."""
+        values = np.array([float(self.place[name]) for name in names])
+        for name in self.peers:
+            if self.seal.knows(name):
+                self._send(name, Packet(Kind.ABSENT, "sums", self.epoch, 0, values))
+
+    def _take(self, timeout: float) -> None:
+        """Handle what has come, or comes within some seconds."""
+        try:
+            self._handle(*self._queue.get(timeout=timeout))
+            while True:
+                self._handle(*self._queue.get_nowait())
+        except queue.Empty:
+            return
+
+    def _handle(self, sender: str, blob: bytes) -> None:
+        try:
+            if sender not in self._last_word:
+                raise RefusedError("not a neighbour")
+            if is_hello(blob):
+                self._meet(sender, blob)
+            elif is_sealed(blob):
+                self._accept(sender, self.seal.open(sender, blob))
+            else:
+                raise RefusedError("not sealed")
+        except RefusedError as error:
+            self.refused[sender if sender in self._last_word else "?", error.reason] += 1
+
+    def _meet(self, sender: str, blob: bytes) -> None:
+        new = not self.seal.knows(sender)
+        if self.seal.meet(sender, blob):
+            self._greet(sender, ask=False)
+        self._last_word[sender] = time.monotonic()
+        for to, packet in self._now if new else ():
+            if to == sender:
+                self._send(to, replace(packet, again=True))
+
+    def _accept(self, sender: str, packet: Packet) -> None:
+        """Keep an authentic message, or answer it."""
+        self._last_word[sender] = time.monotonic()
+        if packet.epoch != self.epoch and packet.kind != Kind.ABSENT:
+            raise RefusedError("other epoch")
+        if packet.kind == Kind.ABSENT:
+            self._absent(packet)
+        elif packet.kind == Kind.BYE:
+            self.parted.add(sender)
+            if self._ended and packet.again:
+                self._bye(sender, again=False)
+        elif packet.number > self.number + _AHEAD:
+            raise RefusedError("wrong round")
+        elif packet.number > self.number or (packet.number == self.number and not self._ended):
+            if packet.kind != Kind.HERE:
+                self._inbox[packet.number, packet.kind, sender] = packet
+            if packet.again and packet.number > self.number:
+                self._send(sender, Packet(Kind.HERE, "sums", self.epoch, self.number, np.zeros(0)))
+            elif packet.again:
+                self._answer(sender, packet.number)
+        elif packet.again:
+            self._answer(sender, packet.number)
+        else:
+            raise RefusedError("repeated or late")
+
+    def _absent(self, packet: Packet) -> None:
+        members, places = self.links.members, packet.values
+        if packet.epoch != self.epoch or not places.size:
+            return
+        if places.ndim != 1 or not np.isin(places, np.arange(len(members))).all():
+            raise RefusedError("malformed")
+        names = [members[int(place)] for place in places]
+        self.announce(names)
+        raise AbsentError(names)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def linger(self, limit: float) -> bool:
+        """Answer others until all peers have ended too, or for so many seconds; whether they have.
+
+        Whoever was stopped shortly before the end needs what was said then.
+        """
+        end, due, wait = time.monotonic() + limit, 0.0, _FIRST
+        self.waiting = [name for name in self.peers if name not in self.parted]
+        while self.waiting and (now := time.monotonic()) < end:
+            if now >= due:
+                for name in self.waiting:
+                    self._bye(name, again=True)
+                wait, due = min(2 * wait, _LAST), now + wait
+                self.told(self)
+            self._take(min(due - now, end - now, 0.1))
+            self.waiting = [name for name in self.peers if name not in self.parted]
+        for _ in range(_FAREWELLS):
+            for name in self.peers:
+                self._bye(name, again=False)
+            self._take(0.05)
+        return not self.waiting
+
+    def _bye(self, to: str, again: bool) -> None:
+        self._send(to, Packet(Kind.BYE, "sums", self.epoch, self.number, np.zeros(0), again))
+
+
+def _message(sender: str, receiver: str, packet: Packet) -> Message:
+    return Message(sender, receiver, packet.number, packet.content, packet.values)

@@ -1,0 +1,195 @@
+"""End-to-end sealing: whoever carries a message can neither read nor change it.
+
+Each site draws a key pair for one run and signs its public half, together with the run and the
+federation's hash, by the key of its certificate. Two sites that have heard each other's `hello`
+share a secret that nobody between them has.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run_mark
+
+_HELLO, _SEALED = b"H", b"S"
+_LONGEST = 16384  # bytes of a hello
+_NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'
+
+
+class Signer(Protocol):
+    """Who a site is, and how it knows who others are."""
+
+    name: str
+    certificate: bytes
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature by the key of the certificate."""
+
+    def verify(self, name: str, certificate: bytes, data: bytes, signature: bytes) -> None:
+        """A ValueError unless a certificate of this name, by the same authority, signed it."""
+
+
+def run_key(path: Path) -> bytes:
+    """The private key of a run, drawn once and kept in a file that only its owner can read."""
+    if path.exists():
+        return path.read_bytes()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        key = os.urandom(32)
+        file.write(key)
+    return key
+
+
+class Seal:
+    """Seals what goes to neighbours and opens what comes from them.
+
+    Parameters
+    ----------
+    signer : Signer
+    federation, run : str
+        Hash of the federation's file, and name of the run.
+    peers : iterable of str
+        Sites that may be talked to; a hello of anybody else is refused.
+    key : bytes
+        Private key of this run, 32 bytes.
+    told : callable, optional
+        Is given (name, certificate) of each new peer; may raise a ValueError.
+    """
+
+    def __init__(
+        self,
+        signer: Signer,
+        federation: str,
+        run: str,
+        peers: Iterable[str],
+        key: bytes,
+        told: Callable[[str, bytes], object] = lambda name, certificate: None,
+    ) -> None:
+        try:
+            from nacl.public import Box, PrivateKey, PublicKey
+        except ImportError as error:  # pragma: no cover
+            raise ImportError(_NEEDS) from error
+        self._box, self._public = Box, PublicKey
+        self._private = PrivateKey(key)
+        self.signer, self.federation, self.run, self.told = signer, federation, run, told
+        self.peers = frozenset(peers)
+        me = signer.name
+        self._out = {name: run_mark(federation, run, me, name) for name in self.peers}
+        self._in = {name: run_mark(federation, run, name, me) for name in self.peers}
+        self._boxes: dict[str, Any] = {}
+        self._keys: dict[str, bytes] = {}
+
+    def knows(self, name: str) -> bool:
+        """Whether a peer's hello has come."""
+        return name in self._boxes
+
+    # -- hello ----------------------------------------------------------------------------------
+
+    def hello(self, ask: bool) -> bytes:
+        """Who this is and its key of the run, signed; `ask` for the other's."""
+        key = bytes(self._private.public_key)
+        signature = self.signer.sign(self._said(self.signer.name, key))
+        content = {
+            "version": VERSION,
+            "federation": self.federation,
+            "run": self.run,
+            "name": self.signer.name,
+            "key": _text(key),
+            "certificate": self.signer.certificate.decode(),
+            "signature": _text(signature),
+            "ask": ask,
+        }
+        return _HELLO + json.dumps(content).encode()
+
+    def _said(self, name: str, key: bytes) -> bytes:
+        """What is signed."""
+        words = ("nefele hello", str(VERSION), self.federation, self.run, name)
+        return b"\0".join((*(word.encode() for word in words), key))
+
+    def meet(self, sender: str, blob: bytes) -> bool:
+        """Take a peer's hello, and say whether it asks for ours; a `RefusedError` otherwise."""
+        found = _read_hello(blob)
+        if found["version"] != VERSION:
+            raise RefusedError("other version", f"{found['version']}, this is {VERSION}")
+        if found["federation"] != self.federation:
+            raise RefusedError("other federation file", f"of {sender}")
+        if found["run"] != self.run:
+            raise RefusedError("other run", f"of {sender}: {found['run'][:40]!r}")
+        if found["name"] != sender or sender not in self.peers:
+            raise RefusedError("not a neighbour" if found["name"] == sender else "spoofed sender")
+        key = _bytes(found["key"])
+        if len(key) != 32:
+            raise RefusedError("malformed")
+        certificate = found["certificate"].encode()
+        try:
+            self.signer.verify(
+                sender, certificate, self._said(sender, key), _bytes(found["signature"])
+            )
+            self.told(sender, certificate)
+        except ValueError as error:
+            raise RefusedError("not signed by its certificate", str(error)) from None
+        if self._keys.get(sender) != key:
+            self._keys[sender] = key
+            self._boxes[sender] = self._box(self._private, self._public(key))
+        return bool(found["ask"])
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def seal(self, to: str, packet: Packet) -> bytes:
+        """The bytes that go to a peer whose hello has come."""
+        return _SEALED + bytes(self._boxes[to].encrypt(encode(packet, self._out[to])))
+
+    def open(self, sender: str, blob: bytes) -> Packet:
+        """The message of a peer; a `RefusedError` when it is not what that peer has sealed."""
+        if sender not in self._boxes:
+            raise RefusedError("unknown sender" if sender not in self.peers else "no hello yet")
+        try:
+            plain = self._boxes[sender].decrypt(blob[1:])
+        except Exception:  # whatever changed bytes provoke
+            raise RefusedError("changed or forged") from None
+        return decode(plain, self._in[sender])
+
+
+def is_hello(blob: bytes) -> bool:
+    """Whether some bytes claim to be a hello."""
+    return blob[:1] == _HELLO
+
+
+def is_sealed(blob: bytes) -> bool:
+    """Whether some bytes claim to be a sealed message."""
+    return blob[:1] == _SEALED
+
+
+def _read_hello(blob: bytes) -> dict[str, Any]:
+    if len(blob) > _LONGEST:
+        raise RefusedError("too long")
+    kinds = {
+        **dict.fromkeys(("federation", "run", "name", "key", "certificate", "signature"), str),
+        **{"version": int, "ask": bool},
+    }
+    try:
+        found = json.loads(blob[1:])
+        whole = isinstance(found, dict) and all(
+            isinstance(found[name], kind) for name, kind in kinds.items()
+        )
+    except (ValueError, KeyError, RecursionError):
+        whole = False
+    if not whole:
+        raise RefusedError("malformed")
+    return dict(found)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise RefusedError("malformed") from None
