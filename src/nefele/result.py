@@ -189,7 +189,18 @@ def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]
 
 def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:
     """gap_abs / max(|objective|, 1e-6 * |objective(0)|); 0 when both are 0, inf if not finite."""
+    return 0.0 if gap_abs == 0 else as_relative(gap_abs, objective, problem.objective_at_zero)
+
+
+def as_relative(gap_abs: float, objective: float, at_zero: float) -> float:
+    """The same, given the objective at zero.
+
+    Examples
+    --------
+    >>> as_relative(0.5, 2.0, 8.0)
+    0.25
+    """
     if gap_abs == 0:
         return 0.0
-    size = max(abs(objective), 1e-6 * abs(problem.objective_at_zero))
+    size = max(abs(objective), 1e-6 * abs(at_zero))
     return gap_abs / size if 0 < size < float("inf") else float("inf")

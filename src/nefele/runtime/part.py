@@ -7,6 +7,7 @@ so that the two copies stay equal bit for bit.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -101,6 +102,14 @@ class Part:
         zero = np.zeros((len(nodes), self.d)), np.zeros((len(edges), self.d))
         self.w, self.u = self.w1, self.u1 = zero
         self.rounds = 0
+
+    def with_lam(self, lam: float) -> Part:
+        """The same part of the problem with another lam > 0, where it stands; losses are shared."""
+        if not (lam > 0 and self.lam > 0):
+            raise ValueError(f"lam must be > 0, before and after; got {self.lam!r} and {lam!r}.")
+        part = copy.copy(self)
+        part.lam, part.scale = lam, lam * self.graph.weight
+        return part
 
     def placed(self, rows: Array) -> Array:
         """Rows of the own nodes in the order of `graph`, zero elsewhere."""

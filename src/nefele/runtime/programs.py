@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate, certify
-from nefele.program import Exchange, Heard, Program
+from nefele.program import Exchange, Heard, Program, largest, total
+from nefele.result import as_relative
 from nefele.runtime.part import Index, Part
 from nefele.solvers import PrimalDual
 from nefele.solvers.fedrelax import Block, prox_steps
-from nefele.solvers.steps import Steps, first_steps
+from nefele.solvers.steps import Pace, Steps, adapt, first_steps, scaled
 from nefele.solvers.updates import ahead, dual, primal, relaxed
 
 Error = Callable[[int, Array], Array]
@@ -71,6 +73,97 @@ def algorithm1_latest(
         part.done(relaxed(part.w, w1, solver.relax), u, w1, u1)
 
 
+@dataclass
+class Fitted:
+    """Where a fit has ended.
+
+    Attributes
+    ----------
+    gap : float
+        Certified relative gap.
+    certificate : Certificate
+    rounds : int
+    history : list of (round, objective, gap)
+        Points that were certified.
+    drift : float
+        Largest difference of the two copies of a flow that was found and mended; 0 between
+        machines that compute alike.
+    """
+
+    gap: float
+    certificate: Certificate
+    rounds: int
+    history: list[tuple[int, float, float]]
+    drift: float = 0.0
+
+
+Watch = Callable[[Part, int, float], object]  # part, round, last certified gap
+
+
+def fit(
+    part: Part, tol: float, rounds: int, every: int = 100, watch: Watch = lambda *seen: None
+) -> Program[Fitted]:
+    """Algorithm 1 with steps that are scaled to the data, until the gap is proven to be small.
+
+    The point is certified after `every` rounds and then whenever half as many more are done; the
+    steps change with the progress. Now and then the ends of an edge compare their copies of its
+    flow, and go on with the one of its head: between unlike machines rounding may differ.
+
+    Parameters
+    ----------
+    part : Part
+        From where it stands.
+    tol : float
+        Certified relative gap to reach.
+    rounds : int
+        The most.
+    every : int
+    watch : callable, optional
+        Is told of every round.
+    """
+    solver = PrimalDual()
+    steps, relax = (yield from _begin(part, solver)), solver.relax
+    at_zero = yield from total(float(part.loss.value(np.zeros_like(part.w)).sum()))
+    pace, gap, history, due, drift = Pace(steps.unit, steps.gamma), np.inf, [], every, 0.0
+    for k in range(1, rounds + 1):
+        w1 = _primal(part, steps, k, None)
+        said = yield from part.seen(ahead(part.w, w1), "parameters")
+        u1 = _dual(part, steps, part.graph.diff(said))
+        part.done(relaxed(part.w, w1, relax), relaxed(part.u, u1, relax), w1, u1)
+        watch(part, k, gap)
+        if k < due and k < rounds:
+            continue
+        drift = max(drift, (yield from _compare(part)))
+        found = yield from certificate(part, tol)
+        gap = as_relative(found.gap_abs, found.objective, at_zero)
+        history.append((k, found.objective, gap))
+        watch(part, k, gap)
+        if gap <= tol or k == rounds:
+            break
+        adapt(pace, gap)
+        steps = replace(steps, gamma=pace.gamma)
+        steps.tau, steps.sigma = scaled(part.graph, steps.size, pace.gamma, steps.longest, part.own)
+        due = k + max(every, k // 2)
+    return Fitted(gap, found, k, history, (yield from largest(drift)))
+
+
+def _compare(part: Part) -> Program[float]:
+    """Go on with the flows that the heads of edges between parts have; how far apart they were."""
+    mine, theirs = _edges_between(part)
+    both = {q: np.union1d(mine.get(q, []), theirs.get(q, [])).astype(int) for q in part.says}
+    heard: Heard = yield Exchange(
+        "dual", {q: np.hstack([part.u[e], part.u1[e]]) for q, e in both.items()}
+    )
+    apart = 0.0
+    for q, e in both.items():
+        other = np.hsplit(heard.rows[q], 2)
+        at = np.isin(e, theirs.get(q, []))
+        for own, new in zip((part.u, part.u1), other, strict=True):
+            apart = max(apart, float(np.abs(own[e] - new).max(initial=0.0)))
+            own[e[at]] = new[at]
+    return apart
+
+
 def fedrelax(part: Part, rounds: int) -> Program[None]:
     """FedRelax on parameters (AGN, Algorithm 1): hear, refit, tell; unheard of, all are zero."""
     step, part.w = prox_steps(part, part.w)
@@ -84,9 +177,12 @@ def fedrelax(part: Part, rounds: int) -> Program[None]:
     yield Exchange("parameters", said)
 
 
-def certificate(part: Part) -> Program[Certificate]:
-    """The certificate of where all parts are: as `Problem.certificate`, from sums and exchanges."""
-    return certify(part, part.w1, part.u1)
+def certificate(part: Part, tol: float = 0.0) -> Program[Certificate]:
+    """The certificate of where all parts are: as `Problem.certificate`, from sums and exchanges.
+
+    A bound that proves a relative gap of `tol` need not be improved.
+    """
+    return certify(part, part.w1, part.u1, tol=tol)
 
 
 def _begin(part: Part, solver: PrimalDual) -> Program[Steps]:

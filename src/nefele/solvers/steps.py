@@ -7,7 +7,7 @@ over all nodes: the typical sizes of parameters and of flows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from nefele.program import Program, Sum, total
 
 # First step scale, in units of (spread of local fits) / (lam mean A).
 FIRST_GAMMA = 0.15
+_LATER_GAMMA = 0.015
+_GAMMA_LIMITS = (1e-3, 1e1)  # where the search turns round
+_FAST = 3.0  # factor by which a stage should shrink the gap
+_TURN = 3.0  # factor of a change of the step scale
 _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature
 _FLAT = 1e-4  # least curvature of all losses together, relative to its bound
 
@@ -137,3 +141,49 @@ def median(values: Array, count: int) -> Program[float]:
             low += np.uint64(int((below <= rank).sum())) << np.uint64(shift)
         found.append(float(low.view(np.float64)))
     return sum(found) / len(found)
+
+
+class _Paced(Protocol):
+    """What a search for the step scale remembers."""
+
+    unit: float  # typical size of parameters
+    gamma: float  # scale of the steps
+    last: float | None  # gap at the last examined point
+    pace: float  # by how much its logarithm fell in the last stage
+    turn: int  # whether gamma is being lowered or raised
+
+
+@dataclass
+class Pace:
+    """The state of such a search."""
+
+    unit: float
+    gamma: float
+    last: float | None = None
+    pace: float = 0.0
+    turn: int = -1
+
+
+def adapt(state: _Paced, gap: float) -> None:
+    """Smaller steps for the flow after the first stage, then uphill in speed of progress.
+
+    Examples
+    --------
+    >>> state = Pace(unit=1.0, gamma=0.15)
+    >>> adapt(state, 0.1)
+    >>> state.gamma, state.last
+    (0.015, 0.1)
+    """
+    gap = max(gap, float(np.finfo(float).tiny))
+    before, state.last = state.last, gap
+    if before is None:
+        state.gamma = _LATER_GAMMA * state.unit
+    elif gap > before / _FAST:  # a stage that does better keeps its steps
+        pace = float(np.log(before / gap))
+        if pace < state.pace:
+            state.turn = -state.turn
+        state.pace = pace
+        low, high = (limit * state.unit for limit in _GAMMA_LIMITS)
+        if not low <= state.gamma * _TURN**state.turn <= high:
+            state.turn = -state.turn
+        state.gamma *= _TURN**state.turn

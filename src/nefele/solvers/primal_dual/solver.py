@@ -17,13 +17,9 @@ from nefele.solvers.primal_dual.fused import Fused
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
-from nefele.solvers.steps import first_steps, scaled
+from nefele.solvers.steps import adapt, first_steps, scaled
 
 # Step scale after the first stage, in units of (spread of local fits) / (lam mean A).
-_LATER_GAMMA = 0.015
-_GAMMA_LIMITS = (1e-3, 1e1)  # where the search turns round
-_FAST = 3.0  # factor by which a stage should shrink the gap
-_TURN = 3.0  # factor of a change of the step scale
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
 _REDUCED = 100  # iterations on a reduced problem
@@ -186,19 +182,7 @@ class PrimalDual(Solver[PrimalDualState]):
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
         if self.printed or self.gamma is not None:
             return
-        gap = max(state.guess, gap, float(np.finfo(float).tiny))
-        before, state.last = state.last, gap
-        if before is None:
-            state.gamma = _LATER_GAMMA * state.unit
-        elif gap > before / _FAST:  # a stage that does better keeps its steps
-            pace = float(np.log(before / gap))
-            if pace < state.pace:
-                state.turn = -state.turn
-            state.pace = pace
-            low, high = (limit * state.unit for limit in _GAMMA_LIMITS)
-            if not low <= state.gamma * _TURN**state.turn <= high:
-                state.turn = -state.turn
-            state.gamma *= _TURN**state.turn
+        adapt(state, max(state.guess, gap))
         _set_steps(problem, state)
 
 
