@@ -1,0 +1,55 @@
+"""A small federation for examples and tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from nefele.sites.federation import Federation
+from nefele.sites.members import Edge, Feature, Member, Target
+
+
+def coast(**changes: Any) -> Federation:
+    """Three members along a coast; oulu has two nodes, inari no address.
+
+    Examples
+    --------
+    >>> federation = coast(alpha=0.5)
+    >>> federation.alpha, [member.name for member in federation.members]
+    (0.5, ['oulu', 'kemi', 'inari'])
+    """
+    values: dict[str, Any] = {
+        "name": "coast",
+        "features": (Feature("wind", 0, 40, "m/s"), Feature("pressure", 900, 1100, "hPa")),
+        "target": Target("tmax", -50, 40, "C"),
+        "members": (
+            Member("oulu", ("oulu-1", "oulu-2"), "oulu.example:7447"),
+            Member("kemi", ("kemi",), "kemi.example:7447"),
+            Member("inari", ("inari",)),
+        ),
+        "edges": (
+            Edge("oulu-1", "oulu-2"),
+            Edge("oulu-2", "kemi"),
+            Edge("kemi", "inari", 0.5),
+        ),
+    }
+    return Federation(**{**values, **changes})
+
+
+def made(name: str, days: float = 397) -> tuple[bytes, bytes]:
+    """The certificates of a member and of its authority, as they are sent; their keys are lost.
+
+    Examples
+    --------
+    >>> [content[:27] for content in made("oulu")]
+    [b'-----BEGIN CERTIFICATE-----', b'-----BEGIN CERTIFICATE-----']
+    """
+    from nefele.sites import _certificates as x
+
+    now = datetime.now(UTC)
+    key, own = x.new_key(), x.new_key()
+    authority = x.authority_certificate(key, "coast", 3650, now)
+    end = now + timedelta(days=days)
+    names = [name, f"{name}.example"]
+    found = x.site_certificate(key, authority, own.public_key(), (name, "coast"), names, end, now)
+    return x.pem(found), x.pem(authority)

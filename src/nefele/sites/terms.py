@@ -1,0 +1,228 @@
+"""What the members of a federation agree to compute, and which choices go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nefele._checks import check_count, check_flag, check_name, check_number
+from nefele._words import short
+from nefele.runs.config import PENALTIES, TASKS, WEIGHTINGS
+
+LOSSES = {
+    "regression": ("squared", "huber", "absolute"),
+    "classification": ("logistic", "multinomial"),
+}
+METHODS = ("algorithm1", "fedrelax", "predictions")
+SCALINGS = ("bounds", "sums", "none")
+ABSENT = ("wait", "freeze", "drop")
+_COUNTS = {"rounds": 1, "check_every": 1, "folds": 2, "n_alphas": 2, "seed": 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The computation that all members agree to.
+
+    Attributes
+    ----------
+    task : {"regression", "classification"}
+    loss : {"squared", "huber", "absolute", "logistic", "multinomial"}
+        The first three for regression; logistic for two classes, multinomial for more.
+    l2 : float
+        Ridge term of each node's loss.
+    penalty : {"l2", "l1", "linf", "squared_l2", "huber"}
+    method : {"algorithm1", "fedrelax", "predictions"}
+        Algorithm 1 with a certificate; FedRelax on parameters; FedRelax on the predictions of any
+        local models at shared rows.
+    wait : bool
+        Whether each round waits for all neighbours.
+    alpha : float or "auto"
+        Strength of the coupling, or chosen by cross-validation inside the nodes.
+    alphas : tuple of float, optional
+        Candidates for "auto"; default: `n_alphas` of them, found from the data.
+    n_alphas, folds : int
+    tol : float
+        Certified relative gap to reach.
+    rounds, check_every : int
+        Most rounds of one fit, and rounds between two certificates.
+    held_out : float
+        Share of each node's rows that judge the models.
+    standardize : {"bounds", "sums", "none"}
+        Features are scaled by the agreed bounds, by means and deviations over all rows (sums that
+        all members learn), or not.
+    weighting : {"rows", "nodes"}
+    seed : int
+    absent : {"wait", "freeze", "drop"}
+        What is done about a member that is silent for longer than `absent_after` seconds.
+    absent_after : float
+    masked : bool
+        Whether members see the sum over their neighbours only, never one neighbour's model.
+    shared : str, optional
+        SHA-256 of the file with the shared rows, for the method "predictions".
+
+    Examples
+    --------
+    >>> Terms(penalty="squared_l2", method="fedrelax", l2=0.1, wait=False).wait
+    False
+    >>> Terms(wait=False)
+    Traceback (most recent call last):
+    ValueError: wait = false needs method "fedrelax"; got "algorithm1". Both ends of an edge keep...
+    """
+
+    task: str = "regression"
+    loss: str = "squared"
+    l2: float = 0.0
+    penalty: str = "l2"
+    method: str = "algorithm1"
+    wait: bool = True
+    alpha: float | str = "auto"
+    alphas: tuple[float, ...] | None = None
+    n_alphas: int = 10
+    folds: int = 5
+    tol: float = 1e-4
+    rounds: int = 10_000
+    check_every: int = 100
+    held_out: float = 0.2
+    standardize: str = "bounds"
+    weighting: str = "rows"
+    seed: int = 0
+    absent: str = "wait"
+    absent_after: float = 600.0
+    masked: bool = False
+    shared: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.task, TASKS, "task")
+        check_name(self.loss, LOSSES[self.task], f"loss for {self.task}")
+        check_name(self.penalty, PENALTIES, "penalty")
+        check_name(self.method, METHODS, "method")
+        check_name(self.standardize, SCALINGS, "way to standardize")
+        check_name(self.weighting, WEIGHTINGS, "weighting")
+        check_name(self.absent, ABSENT, "policy for absent members")
+        for name, low in _COUNTS.items():
+            object.__setattr__(self, name, check_count(getattr(self, name), name, low=low))
+        if self.check_every > self.rounds:
+            raise ValueError(
+                f"check_every must be <= rounds; got {self.check_every} and {self.rounds}. No fit "
+                "would ever be certified."
+            )
+        check_flag(self.wait, "wait")
+        check_flag(self.masked, "masked")
+        self._set_numbers()
+        self._check_alpha()
+        self._check_method()
+        self._check_shared()
+
+    def _set_numbers(self) -> None:
+        for name, strict in {
+            "l2": False,
+            "tol": True,
+            "held_out": True,
+            "absent_after": True,
+        }.items():
+            value = check_number(getattr(self, name), name, low=0.0, strict=strict)
+            object.__setattr__(self, name, value)
+        if self.held_out >= 1:
+            raise ValueError(f"held_out must be a share < 1; got {self.held_out:g}.")
+
+    def _check_alpha(self) -> None:
+        if self.alpha != "auto":
+            if isinstance(self.alpha, str):
+                raise ValueError(f'alpha must be a number >= 0 or "auto"; got {self.alpha!r}.')
+            advice = 'Use 0 for local fits, or "auto".'
+            alpha = check_number(self.alpha, "alpha", low=0.0, advice=advice)
+            object.__setattr__(self, "alpha", alpha)
+        if self.alphas is None:
+            return
+        if self.alpha != "auto":
+            raise ValueError(
+                f'alphas needs alpha = "auto"; got alpha = {self.alpha:g}. Leave one of them out.'
+            )
+        if not isinstance(self.alphas, list | tuple) or len(self.alphas) < 2:
+            raise ValueError(f"alphas must be a list of 2 or more; got {short(self.alphas)}.")
+        found = tuple(check_number(a, "alphas", low=0.0) for a in self.alphas)
+        if len(set(found)) < len(found):
+            raise ValueError(f"alphas must be distinct; got {short(self.alphas)}.")
+        object.__setattr__(self, "alphas", found)
+
+    def _check_method(self) -> None:
+        if self.method != "algorithm1" and self.penalty != "squared_l2":
+            raise ValueError(
+                f'method "{self.method}" needs penalty "squared_l2"; got "{self.penalty}". Its '
+                'update is exact for squared differences only. Use it, or method "algorithm1".'
+            )
+        if not self.wait:
+            self._check_no_wait()
+        if self.masked:
+            self._check_masks()
+
+    def _check_no_wait(self) -> None:
+        if self.method != "fedrelax":
+            raise ValueError(
+                f'wait = false needs method "fedrelax"; got "{self.method}". Both ends of an edge '
+                "keep its flow in Algorithm 1, and answers of models are fitted anew: with old "
+                "messages neither is known to converge. Use wait = true."
+            )
+        if self.l2 <= 0:
+            raise ValueError(
+                "wait = false needs l2 > 0; got 0. Only with strongly convex losses do rounds on "
+                "old messages converge. Add l2 = 0.001, or use wait = true."
+            )
+
+    def _check_masks(self) -> None:
+        if self.method != "fedrelax":
+            raise ValueError(
+                f'masked = true needs method "fedrelax" with penalty "squared_l2"; got '
+                f'"{self.method}". Only its update needs no more than the sum over neighbours.'
+            )
+        if not self.wait or self.absent != "wait":
+            raise ValueError(
+                'masked = true needs wait = true and absent = "wait"; got wait = '
+                f'{str(self.wait).lower()} and absent = "{self.absent}". Masks cancel only when '
+                "all neighbours answer the same round."
+            )
+
+    def _check_shared(self) -> None:
+        if self.shared is not None and not is_sha256(self.shared):
+            raise ValueError(
+                "shared must be the SHA-256 of a file, 64 of 0-9 and a-f; got "
+                f"{short(self.shared)}. Use sha256sum."
+            )
+        if (self.method == "predictions") != (self.shared is not None):
+            have = "none" if self.shared is None else f'a file with method "{self.method}"'
+            raise ValueError(
+                f'shared must be there with method "predictions", and only then; got {have}. '
+                "Models answer at the shared rows: every member needs the same file."
+            )
+
+
+def is_sha256(value: Any) -> bool:
+    """Whether a value is a hash in the usual writing.
+
+    Examples
+    --------
+    >>> is_sha256("0" * 64), is_sha256("0" * 63), is_sha256(7)
+    (True, False, False)
+    """
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def usual(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Loss, ridge and penalty that go with a task and a method.
+
+    Examples
+    --------
+    >>> usual({"task": "classification", "target": {"classes": ["a", "b", "c"]}})
+    {'loss': 'multinomial', 'l2': 0.001, 'penalty': 'l2'}
+    """
+    method = values.get("method", "algorithm1")
+    penalty = "l2" if method == "algorithm1" else "squared_l2"
+    if values.get("task", "regression") != "classification":
+        return {"loss": "squared", "l2": 0.0, "penalty": penalty}
+    target = values.get("target", {})
+    classes = target.get("classes", ()) if isinstance(target, Mapping) else ()
+    several = isinstance(classes, list | tuple) and len(classes) > 2
+    loss = "multinomial" if several else "logistic"
+    return {"loss": loss, "l2": 1e-3, "penalty": penalty}
