@@ -1,0 +1,160 @@
+"""The settings of Zenoh sessions: mutual TLS only, nothing found by itself, exact rights.
+
+Who is at the other end of a link is told by the common name of its certificate, and the rights are
+bound to that name: whoever answers at the address of a neighbour, or of the relay, can read and
+write only what its own certificate allows. Hence a tunnel, where the name of the host cannot be
+checked (Zenoh knows it as 127.0.0.1), gives nothing away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import zenoh
+
+RELAY = "relay"  # the common name of the relay's certificate; no site is called so
+_RETRY = {"period_init_ms": 1000, "period_max_ms": 4000, "period_increase_factor": 2}
+
+
+def key(federation: str, sender: str, receiver: str) -> str:
+    """Key of the messages from one site to another."""
+    return f"nefele/{federation}/{sender}/{receiver}"
+
+
+def rights(federation: str, others: Mapping[str, Iterable[tuple[str, str]]]) -> dict[str, Any]:
+    """Access control: what the holders of certificates may do over their links, all else denied.
+
+    Parameters
+    ----------
+    others : mapping of str to pairs of str
+        For each common name the pairs (sender, receiver) whose messages may come from it. Those of
+        the opposite direction may go to it.
+
+    Examples
+    --------
+    >>> made = rights("f00d", {"b": [("b", "a")]})
+    >>> for rule in made["rules"]:
+    ...     print(rule["flows"], rule["messages"], rule["key_exprs"])
+    ['ingress'] ['put'] ['nefele/f00d/b/a']
+    ['egress'] ['declare_subscriber'] ['nefele/f00d/b/a']
+    ['egress'] ['put'] ['nefele/f00d/a/b']
+    ['ingress'] ['declare_subscriber'] ['nefele/f00d/a/b']
+    """
+    rules, subjects, policies = [], [], []
+    for name, pairs in others.items():
+        there = sorted({key(federation, a, b) for a, b in pairs})
+        back = sorted({key(federation, b, a) for a, b in pairs})
+        own = []
+        for number, (flow, message, keys) in enumerate(
+            (
+                ("ingress", "put", there),
+                ("egress", "declare_subscriber", there),
+                ("egress", "put", back),
+                ("ingress", "declare_subscriber", back),
+            )
+        ):
+            own.append(f"{name}-{number}")
+            rules.append(
+                {
+                    "id": own[-1],
+                    "permission": "allow",
+                    "flows": [flow],
+                    "messages": [message],
+                    "key_exprs": keys,
+                }
+            )
+        subjects.append({"id": name, "cert_common_names": [name]})
+        policies.append({"rules": own, "subjects": [name]})
+    return {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": rules,
+        "subjects": subjects,
+        "policies": policies,
+    }
+
+
+def check_files(**files: Path | str | None) -> dict[str, Path]:
+    """A ValueError unless all files of mutual TLS are there: nothing weaker is made."""
+    found = {}
+    for what, file in files.items():
+        if file is None or not Path(file).is_file():
+            raise ValueError(
+                f"Sites talk by mutual TLS only: {what} must be a file; got "
+                f"{None if file is None else str(file)!r}."
+            )
+        found[what] = Path(file)
+    return found
+
+
+def tls(files: Mapping[str, Path]) -> dict[str, Any]:
+    """TLS of both ends of a link."""
+    private_key, certificate = str(files["private_key"]), str(files["certificate"])
+    return {
+        "root_ca_certificate": str(files["authority"]),
+        "enable_mtls": True,
+        "listen_private_key": private_key,
+        "listen_certificate": certificate,
+        "connect_private_key": private_key,
+        "connect_certificate": certificate,
+        "verify_name_on_connect": True,
+        "close_link_on_expiration": True,
+    }
+
+
+def settings(
+    mode: str,
+    *,
+    files: Mapping[str, Path],
+    access: Mapping[str, Any],
+    listen: Iterable[str] = (),
+    connect: Iterable[str] = (),
+    most_bytes: int,
+) -> dict[str, Any]:
+    """All settings of a session, by the paths of Zenoh's configuration."""
+    return {
+        "mode": mode,
+        "listen/endpoints": [f"tls/{address}" for address in listen],
+        "connect/endpoints": [f"tls/{address}" for address in connect],
+        # A client would block until it is connected: it tries once, and is opened again.
+        "connect/timeout_ms": 0 if mode == "client" else -1,
+        "connect/exit_on_failure": mode == "client",
+        "connect/retry": _RETRY,
+        "scouting/multicast/enabled": False,
+        "scouting/gossip/enabled": False,
+        "open/return_conditions/connect_scouted": False,
+        "open/return_conditions/declares": False,
+        "scouting/delay": 0,
+        "adminspace/enabled": False,
+        "access_control": access,
+        "transport/link/protocols": ["tls"],
+        "transport/link/tls": tls(files),
+        "transport/shared_memory/enabled": False,
+        # Somewhat longer ones are seen and counted; far longer ones are dropped unread.
+        "transport/link/rx/max_message_size": 2 * most_bytes + 65536,
+    }
+
+
+def open_session(values: Mapping[str, Any]) -> zenoh.Session:
+    """Open a session; a ValueError when Zenoh cannot do so."""
+    zenoh = import_zenoh()
+    config = zenoh.Config()
+    for path, value in values.items():
+        config.insert_json5(path, json.dumps(value))
+    try:
+        return zenoh.open(config)
+    except zenoh.ZError as error:
+        raise ValueError(f"Zenoh cannot open a session: {error}") from None
+
+
+def import_zenoh() -> Any:
+    """Return the package; an ImportError with the command that installs it."""
+    try:
+        import zenoh
+    except ImportError:
+        raise ImportError('Zenoh is missing. Run: pip install "nefele[sites]"') from None
+    return zenoh
