@@ -29,10 +29,14 @@ class Exchange:
     content : str
         What the rows are, such as "parameters".
     arrays : dict of neighbour to array
+    wait : bool
+        Whether all must have answered; otherwise what has come is enough, old or new. A driver
+        that never waits takes all exchanges so.
     """
 
     content: str
     arrays: dict[Any, Array] = field(default_factory=dict)
+    wait: bool = True
 
 
 class Heard(NamedTuple):

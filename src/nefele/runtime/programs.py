@@ -10,13 +10,16 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate, certify
-from nefele.program import Exchange, Heard, Program, largest, total
+from nefele.program import Exchange, Heard, Program, Sum, largest, total
 from nefele.result import as_relative
 from nefele.runtime.part import Index, Part
 from nefele.solvers import PrimalDual
 from nefele.solvers.fedrelax import Block, prox_steps
 from nefele.solvers.steps import Pace, Steps, adapt, first_steps, scaled
 from nefele.solvers.updates import ahead, dual, primal, relaxed
+
+_HALVINGS = 20
+_ROUNDING = 1e-12  # of curvature and objective, relative
 
 Error = Callable[[int, Array], Array]
 
@@ -88,6 +91,8 @@ class Fitted:
     drift : float
         Largest difference of the two copies of a flow that was found and mended; 0 between
         machines that compute alike.
+    kappa : float
+        Contraction factor of FedRelax, see `nefele.runtime.Run`; NaN for other methods.
     """
 
     gap: float
@@ -95,6 +100,7 @@ class Fitted:
     rounds: int
     history: list[tuple[int, float, float]]
     drift: float = 0.0
+    kappa: float = np.nan
 
 
 Watch = Callable[[Part, int, float], object]  # part, round, last certified gap
@@ -145,6 +151,33 @@ def fit(
         steps.tau, steps.sigma = scaled(part.graph, steps.size, pace.gamma, steps.longest, part.own)
         due = k + max(every, k // 2)
     return Fitted(gap, found, k, history, (yield from largest(drift)))
+
+
+def one_model(part: Part, steps: int = 50) -> Program[Array | None]:
+    """Parameters of one model for all nodes, shape (d,), by Newton steps on sums.
+
+    None where some loss has no second derivatives.
+    """
+    loss, d = part.loss, part.d
+    w, halves = np.zeros(d), 0.5 ** np.arange(_HALVINGS)
+    for _ in range(steps):
+        at = np.broadcast_to(w, (loss.n_nodes, d)).copy()
+        hess = loss.hess(at) if loss.smooth else None
+        if (yield from largest(hess is None)) or hess is None:
+            return None
+        mine = [hess.sum(axis=0).ravel(), loss.grad(at).sum(axis=0), [loss.curvature().sum()]]
+        sums = yield Sum(np.concatenate(mine))
+        matrix, grad, bend = sums[: d * d].reshape(d, d), sums[d * d : -1], sums[-1]
+        way = np.linalg.solve(matrix + _ROUNDING * max(bend, _ROUNDING) * np.eye(d), grad)
+        tries = np.concatenate([[w], w - halves[:, None] * way])
+        mine = [loss.value(np.broadcast_to(t, at.shape).copy()).sum() for t in tries]
+        values = yield Sum(np.array(mine))
+        slope = float(grad @ way)
+        good = values[1:] <= values[0] - 0.25 * halves * slope
+        if not slope > _ROUNDING * abs(values[0]) or not good.any():
+            return w
+        w = tries[1 + int(np.argmax(good))]
+    return w
 
 
 def _compare(part: Part) -> Program[float]:

@@ -34,7 +34,13 @@ _FIRST, _LAST = 0.2, 2.0  # seconds until something is said again, doubling betw
 _BROKEN = 1000  # messages of a peer that were refused, from which its link counts as broken
 _AHEAD = 2  # requests that a peer can be ahead
 _FAREWELLS = 3
-_OF_NODES = ("parameters", "correction")  # contents with one row for each node at the border
+_PAUSE = 0.05  # seconds in which one who does not wait still listens for news
+_OF_NODES = (
+    "parameters",
+    "correction",
+    "predictions",
+    "probabilities",
+)  # contents with one row for each node at the border
 
 
 class AbsentError(RuntimeError):
@@ -131,7 +137,10 @@ class Driver:
         self.refused: Counter[tuple[str, str]] = Counter()
         self.again = self.wire_bytes = 0
         self.waiting: list[str] = []
+        self.posts = 0  # requests that did not wait
         self.parted: set[str] = set()  # peers that have ended
+        self._news: dict[str, Packet] = {}  # the newest of those who do not wait
+        self._fresh: set[str] = set()  # and who has said something since
         self._inbox: dict[tuple[int, Kind, str], Packet] = {}
         self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         self._now: list[tuple[str, Packet]] = []  # said in the present request
@@ -163,6 +172,9 @@ class Driver:
             if isinstance(request, Work):
                 answer = self._work(request)
                 continue
+            if isinstance(request, Exchange) and not request.wait:
+                answer = self._post(request)
+                continue
             self.number += 1
             self._now = []
             answer = (self._exchange if isinstance(request, Exchange) else self._sum)(request)
@@ -189,6 +201,42 @@ class Driver:
         found = self._await(Kind.ROWS, content, shapes)
         return Heard(found, frozenset(found))
 
+    def _post(self, request: Exchange) -> Heard:
+        """Tell all, and take the newest that has come; written down, since it depends on time."""
+        self.posts += 1
+        fresh: list[str] = []
+        if self._past is not None:
+            while (record := self._next_past()) is not None and record.peer < len(self.place):
+                name = self.links.members[record.peer]
+                self._news[name] = decode(record.payload, _NO_MARK)
+                fresh.append(name)
+            if record is not None:  # what ends the news of one post
+                return self._newest(request, fresh)
+        for to, values in request.arrays.items():
+            self.allow(request.content, to, values)
+            packet = Packet(Kind.NEWS, request.content, self.epoch, self.posts, values)
+            self.ledger.record(_message(self.me, to, packet))
+            self._send(to, packet)
+        due = time.monotonic() + _PAUSE
+        while not self._fresh and (now := time.monotonic()) < due:
+            self._take(due - now)
+        fresh = sorted(self._fresh & set(request.arrays), key=self.place.__getitem__)
+        self._fresh.clear()
+        rows = [Record(HEARD, self.number, self.place[q], _plain(self._news[q])) for q in fresh]
+        self.journal.add(*rows, Record(HEARD, self.number, len(self.place), b""))
+        return self._newest(request, fresh)
+
+    def _newest(self, request: Exchange, fresh: list[str]) -> Heard:
+        found: dict[str, Array] = {}
+        for name, values in request.arrays.items():
+            packet = self._news.get(name)
+            shape = (self.links.rows[name], *np.shape(values)[1:])
+            if packet is not None and self._usable(name, packet, request.content, shape):
+                found[name] = packet.values
+        for name in fresh:
+            self.heard.record(_message(name, self.me, self._news[name]))
+        return Heard(found, frozenset(fresh) & found.keys())
+
     def _sum(self, request: Sum) -> Array:
         tree, values = self.links.tree, np.asarray(request.values, dtype=float)
         below, above = tree.children[self.me], tree.parent[self.me]
@@ -211,7 +259,7 @@ class Driver:
                 raise ValueError(f"{self.me!r} has no link to {to!r}.")
             self.allow(packet.content, to, packet.values)
             self.ledger.record(_message(self.me, to, packet))
-            record = Record(SAID, self.number, self.place[to], encode(packet, _NO_MARK))
+            record = Record(SAID, self.number, self.place[to], _plain(packet))
             if not self._repeated(record):
                 fresh.append((to, packet, record))
             self._now.append((to, packet))
@@ -299,10 +347,7 @@ class Driver:
         if fresh:
             self._behind = behind
             self.journal.add(
-                *(
-                    Record(HEARD, self.number, self.place[q], encode(found[q], _NO_MARK))
-                    for q in fresh
-                )
+                *(Record(HEARD, self.number, self.place[q], _plain(found[q])) for q in fresh)
             )
         for name in shapes:
             self.heard.record(_message(name, self.me, found[name]))
@@ -393,6 +438,12 @@ class Driver:
             self.parted.add(sender)
             if self._ended and packet.again:
                 self._bye(sender, again=False)
+        elif packet.kind == Kind.NEWS:
+            before = self._news.get(sender)
+            if before is not None and before.number >= packet.number:
+                raise RefusedError("repeated or late")
+            self._news[sender] = packet
+            self._fresh.add(sender)
         elif packet.number > self.number + _AHEAD:
             raise RefusedError("wrong round")
         elif packet.number > self.number or (packet.number == self.number and not self._ended):
@@ -442,6 +493,11 @@ class Driver:
 
     def _bye(self, to: str, again: bool) -> None:
         self._send(to, Packet(Kind.BYE, "sums", self.epoch, self.number, np.zeros(0), again))
+
+
+def _plain(packet: Packet) -> bytes:
+    """A message as the journal keeps it."""
+    return encode(packet, _NO_MARK)
 
 
 def _message(sender: str, receiver: str, packet: Packet) -> Message:

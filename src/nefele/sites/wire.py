@@ -33,6 +33,7 @@ class Kind(IntEnum):
     ABSENT = 4  # numbers of members that have been away too long
     BYE = 5  # the sender has ended
     HERE = 6  # the sender has not come so far yet
+    NEWS = 7  # rows of one who does not wait
 
 
 class RefusedError(ValueError):

@@ -137,8 +137,10 @@ class Block:
         return problem.penalty.gradient(self.degree * w[self.nodes] - self.adjacency @ w)
 
 
-def contraction(problem: Problem) -> float:
+def contraction(problem: Posed) -> float:
     """max_i 1/(1 + sigma_i/(lam d_i)): by what an iteration shrinks the largest error at least.
+
+    Of a part of a problem the largest over its own nodes.
 
     sigma_i is the modulus of strong convexity of L_i. 1 says that no factor is proven (a node
     without data or with fewer rows than parameters): slow, not divergent. NaN for `Quadratic`,
@@ -146,7 +148,7 @@ def contraction(problem: Problem) -> float:
     """
     if not isinstance(problem.penalty, SquaredL2):
         return float("nan")
-    pull = problem.lam * problem.graph.weighted_degree
+    pull = problem.lam * problem.graph.weighted_degree[problem.own]
     sigma, size = problem.loss.strong_convexity(), problem.loss.curvature()
     sigma = np.where(sigma > 1e-12 * size, sigma, 0.0)  # what is left of rounding proves nothing
     on = pull > 0

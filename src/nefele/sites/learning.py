@@ -1,0 +1,322 @@
+"""What a site computes together with the others: one program, from its rows to its models.
+
+Scales, the choice of alpha, the comparison and the final fit need of others only sums and what
+neighbours exchange in each round. Every site runs the same steps in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele import losses
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.estimators.design import Rows, local_data
+from nefele.graph import Graph
+from nefele.losses import Loss
+from nefele.problem import Problem
+from nefele.program import Program, Sum, largest, total
+from nefele.runtime.part import Part
+from nefele.runtime.programs import Fitted, fit, one_model
+from nefele.sites.federation import Federation
+from nefele.sites.relaxing import fit_relaxed
+
+Report = Callable[[str, int, float], object]  # stage, round, last certified gap
+Index = NDArray[np.int64]
+
+_ROUGH = 1e-3  # gap that is small enough to compare candidates for alpha
+_DEPTH = 1e-5  # smallest candidate, relative to the largest
+_SMOOTH = ("squared_l2", "huber")
+_STRONG = 100.0  # largest candidate of a smooth penalty, in units of the losses' curvature
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """How rows become those of the problem: columns (X - shift) / scale, target y - offset."""
+
+    shift: Array
+    scale: Array
+    offset: float
+    rows_per_node: float  # mean over the nodes with rows
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Sums over the held-out rows of the own nodes, in the order own, one model, coupled.
+
+    Attributes
+    ----------
+    nodes : array of node ids
+    count : int array of shape (n,)
+    error : array of shape (3, n)
+        Sums of squared errors, or of minus the log of the right class's probability.
+    wrong : array of shape (3, n)
+        Wrong classes; zero for a regression.
+    """
+
+    nodes: NDArray[Any]
+    count: Index
+    error: Array
+    wrong: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a site knows in the end.
+
+    Attributes
+    ----------
+    part : Part
+        Its nodes with their final parameters, of shape (n_own, d), in `part.w1`.
+    rows : Rows
+    scales : Scales
+    alpha : float
+    fitted : Fitted
+        Of the final fit over all rows.
+    alphas, errors : arrays of shape (n_alphas,)
+        Candidates, and their mean error at held-out rows over all sites; empty if alpha was given.
+    scores : Scores
+    everywhere : array of shape (2, 3)
+        Mean error and share of wrong classes over the held-out rows of all sites.
+    """
+
+    part: Part
+    rows: Rows
+    scales: Scales
+    alpha: float
+    fitted: Fitted
+    alphas: Array
+    errors: Array
+    scores: Scores
+    everywhere: Array
+    one: Array | None = field(default=None, repr=False)
+
+
+@dataclass(eq=False)
+class Learner:
+    """The program of one member.
+
+    Parameters
+    ----------
+    federation : Federation
+    name : str
+        The member.
+    rows : Rows
+        Its rows, classes as numbers.
+    members : list of str, optional
+        Those that take part; default: all.
+    report : callable, optional
+        Is told of every round.
+    """
+
+    federation: Federation
+    name: str
+    rows: Rows
+    members: list[str] | None = None
+    report: Report = lambda stage, k, gap: None
+    graph: Graph = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole, owner = self.federation.graph(), self.federation.owner
+        there = self.members or [member.name for member in self.federation.members]
+        keep = np.array([owner[node] in there for node in whole.ids.tolist()])
+        self.graph = whole if keep.all() else _rest(whole, keep)
+        number = {name: k for k, name in enumerate(there)}
+        self.names = there
+        self.owner = np.array([number[owner[node]] for node in self.graph.ids.tolist()])
+        self.nodes = np.flatnonzero(self.owner == number[self.name])
+
+    # -- rows and parts -------------------------------------------------------------------------
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of each node."""
+        federation = self.federation
+        kinds = {"squared": losses.Squared, "huber": losses.HuberLoss, "absolute": losses.Absolute}
+        if federation.task == "regression":
+            return kinds[federation.loss](l2=federation.l2)
+        if self.n_outputs > 1:
+            return losses.Multinomial(n_classes=self.n_outputs, l2=federation.l2)
+        return losses.Logistic(l2=federation.l2)
+
+    @property
+    def n_outputs(self) -> int:
+        """Parameter vectors per node."""
+        classes = self.federation.target.classes or ()
+        return len(classes) if len(classes) > 2 else 1
+
+    def problem(self, rows: Rows, scales: Scales, lam: float) -> Problem:
+        """The problem of all nodes as this site sees it: with its own rows only."""
+        args = (self.graph.ids, scales.shift, scales.scale, True, "nodes", scales.offset)
+        data = local_data(rows, *args)
+        if self.federation.weighting == "rows":
+            factor = np.bincount(data.row_node, minlength=data.n_nodes) / scales.rows_per_node
+            data = LocalData(data.X, data.y, data.ptr, data.ids, node_weight=factor)
+        penalty = self.federation.penalty
+        return Problem(self.graph, data, loss=self.loss, penalty=penalty, lam=lam)
+
+    def part(self, rows: Rows, scales: Scales, lam: float) -> Part:
+        """The part of it that this site owns."""
+        problem = self.problem(rows, scales, lam)
+        return Part(self.name, problem, self.nodes, self.owner, self.names)
+
+    def scales(self, rows: Rows) -> Program[Scales]:
+        """Scales as agreed: from bounds, or from sums over all rows."""
+        federation, d = self.federation, rows.X.shape[1]
+        nodes = len(np.unique(self.graph.positions(rows.node_ids)))
+        count, with_rows = yield Sum(np.array([len(rows.y), nodes], dtype=float))
+        if not count:
+            raise ValueError("Some member must have rows; none has any.")
+        low = np.array([feature.low for feature in federation.features])
+        high = np.array([feature.high for feature in federation.features])
+        shift, scale = (low + high) / 2, (high - low) / 2
+        if federation.standardize == "none":
+            shift, scale = np.zeros(d), np.ones(d)
+        elif federation.standardize == "sums":
+            shift = (yield Sum(rows.X.sum(axis=0))) / count
+            spread = np.sqrt((yield Sum(((rows.X - shift) ** 2).sum(axis=0))) / count)
+            most = yield Sum(np.abs(rows.X).max(axis=0, initial=0.0), largest=True)
+            scale = np.where(spread <= 1e-12 * most, np.inf, spread)
+        target, offset = federation.target, 0.0
+        if federation.task == "regression" and not federation.l2:
+            offset = (float(target.low or 0.0) + float(target.high or 0.0)) / 2
+        return Scales(shift, scale, offset, count / with_rows)
+
+    def draws(self, rows: Rows) -> Index:
+        """A random rank of each row among those of its node, the same however sites are cut."""
+        place = self.graph.positions(rows.node_ids)
+        rank = np.empty(len(place), dtype=np.int64)
+        for node in np.unique(place).tolist():
+            at = np.flatnonzero(place == node)
+            seed = [self.federation.seed, int(node)]
+            rank[at] = np.random.default_rng(seed).permutation(len(at))
+        return rank
+
+    def judged(self, rows: Rows) -> NDArray[np.bool_]:
+        """Rows that are held out to judge the models: of each node the agreed share."""
+        place = self.graph.positions(rows.node_ids)
+        count = np.bincount(place, minlength=self.graph.n_nodes)
+        held = np.where(count > 1, np.maximum((self.federation.held_out * count).astype(int), 1), 0)
+        return np.asarray(self.draws(rows) < held[place])
+
+    # -- programs -------------------------------------------------------------------------------
+
+    def run(self) -> Program[Learnt]:
+        """From the rows to the models."""
+        held = self.judged(self.rows)
+        train, test = self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))
+        scales = yield from self.scales(train)
+        alphas, errors = np.zeros(0), np.zeros(0)
+        alpha = self.federation.alpha
+        if isinstance(alpha, str):
+            alphas, errors = yield from self.choose(train, scales)
+            alpha = float(alphas[int(np.argmin(errors))])
+        scores, everywhere, one = yield from self.compare(train, test, scales, alpha)
+        scales = yield from self.scales(self.rows)
+        part = self.part(self.rows, scales, alpha)
+        fitted = yield from self.fit(part, self.federation.tol, "final fit")
+        found = (part, self.rows, scales, alpha, fitted, alphas, errors, scores, everywhere)
+        return Learnt(*found, one)
+
+    def fit(self, part: Part, tol: float, stage: str) -> Program[Fitted]:
+        """Fit by the agreed method, from where the part stands."""
+        terms = self.federation
+
+        def watch(part: Part, k: int, gap: float) -> None:
+            self.report(stage, k, gap)
+
+        if terms.method == "fedrelax":
+            how = (terms.rounds, terms.check_every, terms.wait)
+            return (yield from fit_relaxed(part, tol, *how, watch))
+        return (yield from fit(part, tol, terms.rounds, terms.check_every, watch))
+
+    def choose(self, rows: Rows, scales: Scales) -> Program[tuple[Array, Array]]:
+        """Candidates for alpha, descending, and their mean errors at rows left out in turn."""
+        alphas = yield from self.grid(rows, scales)
+        errors, fold = np.zeros(len(alphas)), self.draws(rows) % self.federation.folds
+        for number in range(self.federation.folds):
+            test = rows.take(np.flatnonzero(fold == number))
+            part = self.part(rows.take(np.flatnonzero(fold != number)), scales, float(alphas[0]))
+            for k, alpha in enumerate(alphas.tolist()):
+                part = part.with_lam(alpha)
+                stage = f"fold {number + 1}/{self.federation.folds}, alpha {k + 1}/{len(alphas)}"
+                yield from self.fit(part, max(_ROUGH, self.federation.tol), stage)
+                errors[k] += self.errors(test, scales, part.w1)[0].sum()
+        count = yield from total(len(rows.y))
+        return alphas, (yield Sum(errors)) / count
+
+    def grid(self, rows: Rows, scales: Scales) -> Program[Array]:
+        """The agreed candidates, or some from about one model for all down."""
+        if self.federation.alphas is not None:
+            found = sorted({a for a in self.federation.alphas if a > 0}, reverse=True)
+            return np.array(found)
+        part = self.part(rows, scales, 1.0)
+        weight = float(self.graph.weight.mean()) if self.graph.n_edges else 1.0
+        bend = yield from largest(part.loss.curvature().max(initial=0.0))
+        one = yield from one_model(part)
+        if self.federation.penalty in _SMOOTH:
+            top = _STRONG * bend
+        else:
+            at = np.zeros(part.d) if one is None else one
+            pull = part.loss.grad(np.broadcast_to(at, part.w.shape).copy())
+            top = (yield from total(np.sqrt((pull**2).sum(axis=1)).sum())) / 2
+        top = top / weight if top > 0 else 1.0
+        return np.geomspace(top, _DEPTH * top, self.federation.n_alphas)
+
+    def compare(
+        self, train: Rows, test: Rows, scales: Scales, alpha: float
+    ) -> Program[tuple[Scores, Array, Array | None]]:
+        """Own data only, one model and coupled models at the held-out rows."""
+        part = self.part(train, scales, alpha)
+        one = yield from one_model(part)
+        own = part.loss.minimise()
+        yield from self.fit(part, self.federation.tol, "comparison")
+        same = np.full(part.d, np.nan) if one is None else one
+        with_rows = np.isin(self.nodes, self.graph.positions(train.node_ids))
+        pooled = np.broadcast_to(same, part.w1.shape)
+        models = (np.where(with_rows[:, None], own, pooled), pooled, part.w1)
+        found = [self.errors(test, scales, w) for w in models]
+        place = np.searchsorted(self.nodes, self.graph.positions(test.node_ids))
+
+        def by_node(k: int) -> Array:
+            return np.stack([np.bincount(place, row[k], len(self.nodes)) for row in found])
+
+        count = np.bincount(place, minlength=len(self.nodes))
+        scores = Scores(self.graph.ids[self.nodes], count, by_node(0), by_node(1))
+        mine = np.concatenate([scores.error.sum(axis=1), scores.wrong.sum(axis=1), [len(place)]])
+        # One model of a loss without second derivatives is not known: NaN stays at home.
+        sums = yield Sum(np.where(np.isnan(mine), np.inf, mine))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            everywhere = sums[:-1].reshape(2, 3) / sums[-1]
+        return scores, np.where(np.isfinite(everywhere), everywhere, np.nan), one
+
+    def errors(self, rows: Rows, scales: Scales, w: Array) -> tuple[Array, Array]:
+        """Error of each row by the model of its node, and whether its class is wrong."""
+        place = np.searchsorted(self.nodes, self.graph.positions(rows.node_ids))
+        X = np.hstack([(rows.X - scales.shift) / scales.scale, np.ones((len(rows.X), 1))])
+        models = w.reshape(len(w), self.n_outputs, X.shape[1])[place]
+        z = np.einsum("rj,rkj->rk", X, models)
+        if self.federation.task == "regression":
+            return (z[:, 0] + scales.offset - rows.y) ** 2, np.zeros(len(z))
+        if self.n_outputs == 1:
+            z, code = np.column_stack([-z[:, 0] / 2, z[:, 0] / 2]), (rows.y > 0).astype(int)
+        else:
+            code = rows.y.astype(int)
+        most = z.max(axis=1, initial=-np.inf)
+        logs = z - most[:, None] - np.log(np.exp(z - most[:, None]).sum(axis=1, keepdims=True))
+        right = logs[np.arange(len(z)), code]
+        floor = np.log(np.finfo(float).eps)
+        return -np.maximum(right, floor), (z.argmax(axis=1) != code).astype(float)
+
+
+def _rest(graph: Graph, keep: NDArray[np.bool_]) -> Graph:
+    """The graph of some of the nodes."""
+    place = np.cumsum(keep) - 1
+    there = keep[graph.head] & keep[graph.tail]
+    ends = place[graph.head[there]], place[graph.tail[there]]
+    return Graph(graph.ids[keep], *ends, graph.weight[there])
