@@ -18,12 +18,14 @@ import typer
 
 from nefele.cli._common import Interrupted, memory_message, say
 from nefele.cli.check import check
+from nefele.cli.federation import federation
 from nefele.cli.fit import fit, run
 from nefele.cli.graph import graph
 from nefele.cli.init import init
 from nefele.cli.predict import predict
 from nefele.cli.reproduce import reproduce
 from nefele.cli.show import path, report
+from nefele.cli.site import site
 from nefele.cli.start import demo
 
 app = typer.Typer(
@@ -112,3 +114,5 @@ def _root(
 
 for _command in (demo, check, graph, fit, predict, report, path, init, run, reproduce):
     app.command(_command.__name__)(_command)
+for _room, _name in ((federation, "federation"), (site, "site")):
+    app.add_typer(_room, name=_name)

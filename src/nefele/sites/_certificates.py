@@ -11,7 +11,7 @@ from nefele.sites.members import check_member_name
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -39,7 +39,7 @@ def load_key(content: bytes, where: str) -> Key:
     """A key from its file; errors do not quote it."""
     try:
         key = serialization.load_pem_private_key(content, None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ValueError(f"{where} must be a private key in PEM; it is another kind.") from None
     if not isinstance(key, Key) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError(f"{where} must be a key of ECDSA on P-256; it is of another kind.")
@@ -80,7 +80,7 @@ def load_request(content: bytes, where: str) -> x509.CertificateSigningRequest:
         raise ValueError(
             f"{where} must be a request in PEM; it is damaged or no request."
         ) from None
-    except Exception:  # kinds of keys that the library does not know
+    except UnsupportedAlgorithm:
         raise ValueError(f"{where} must be a request with a key of ECDSA on P-256.") from None
     if not genuine:
         raise ValueError(
@@ -93,7 +93,10 @@ def load_request(content: bytes, where: str) -> x509.CertificateSigningRequest:
 
 def check_public(thing: Any, where: str) -> None:
     """A ValueError when a request or a certificate is for another kind of key."""
-    key = thing.public_key()
+    try:
+        key = thing.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError(f"{where} must be for a key of ECDSA on P-256; it is for another kind.")
 
@@ -154,7 +157,7 @@ def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
     """Whether the authority signed a certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

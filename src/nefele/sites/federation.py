@@ -8,7 +8,7 @@ certificate stays valid and is refused all the same, because members are those o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import tomli_w
 
 from nefele._checks import check_name
-from nefele._ids import as_ids, unknown_ids_message
+from nefele._ids import as_ids, describe, did_you_mean
 from nefele._words import short
 from nefele.graph import Graph
 from nefele.runs.config import check_features
@@ -152,11 +152,7 @@ class Federation(Terms):
                 owner[node] = member.name
 
     def _check_edges(self) -> None:
-        ends = {end for edge in self.edges for end in (edge.source, edge.target)}
-        unknown = sorted(ends - set(self.owner))
-        if unknown:
-            text = unknown_ids_message(as_ids(list(self.owner)), as_ids(unknown), "the edges")
-            raise ValueError(f"{text} Each end of an edge must be a node of a member.")
+        self.check_nodes({end for edge in self.edges for end in (edge.source, edge.target)})
         seen: set[frozenset[str]] = set()
         for edge in self.edges:
             pair = frozenset((edge.source, edge.target))
@@ -201,6 +197,15 @@ class Federation(Terms):
                     f'Neighbouring members must reach each other; "{member.name}" and '
                     f'"{other.name}" have no address. Give one to {needed}.'
                 )
+
+    def check_nodes(self, nodes: Iterable[str], where: str = "the edges") -> None:
+        """A ValueError when some node ids belong to no member."""
+        known, unknown = as_ids(list(self.owner)), as_ids(sorted(set(nodes) - set(self.owner)))
+        if len(unknown):
+            raise ValueError(
+                f"Every node id of {where} must be a node of a member; unknown: "
+                f"{describe(unknown)}.{did_you_mean(known, unknown)} Nodes: {describe(known)}."
+            )
 
     @cached_property
     def owner(self) -> dict[str, str]:

@@ -92,6 +92,8 @@ def make_request(folder: Path, name: str, *, renew: bool = False) -> bytes:
     check_member_name(name, "the request")
     if renew and not (folder / KEY).exists():
         raise ValueError(f"No {KEY} in {str(folder)!r} to renew. Leave out --renew.")
+    if not renew and (folder / CERTIFICATE).exists():
+        raise ValueError(f"{str(folder)!r} has a certificate already. Use --renew for a new one.")
     key_file, file = (folder / n for n in ((NEXT_KEY, NEXT_REQUEST) if renew else (KEY, REQUEST)))
     if file.exists():
         advice = (

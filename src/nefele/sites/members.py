@@ -12,7 +12,8 @@ from nefele._words import short
 from nefele.sites._toml import check_keys, check_text, check_texts
 
 KINDS = ("direct", "relay", "folder")
-RELAY = "relay"  # the relay has a certificate too, so no member may have its name
+RELAY = "relay"  # the relay has a certificate too
+RESERVED = (RELAY, "authority")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _HOST = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?")
 
@@ -111,8 +112,8 @@ class Member:
     def __post_init__(self) -> None:
         where = f'member "{self.name}"'
         check_member_name(self.name, "the members")
-        if self.name == RELAY:
-            raise ValueError('No member may be called "relay": the relay is. Rename it.')
+        if self.name in RESERVED:
+            raise ValueError(f'No member may be called "{self.name}": it means something else.')
         check_texts(self.nodes, "nodes", where)
         if not self.nodes:
             raise ValueError(f"A member must have at least one node; {where} has none. Add it.")
