@@ -52,7 +52,7 @@ def clear_parts(folder: Path, of: str = "", older: float = 0.0) -> None:
         name, _, owner = part.name.removesuffix(PART).rpartition("-")[0].rpartition(".")
         if of and name != f".{of[:_LONGEST]}":
             continue
-        if owner.isdecimal() and not _alive(int(owner)) and _age(part) >= older:
+        if owner.isdecimal() and not is_alive(int(owner)) and _age(part) >= older:
             part.unlink(missing_ok=True)
 
 
@@ -135,7 +135,7 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
         return False
 
 
-def _alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
     try:
         os.kill(process, 0) if os.name == "posix" else None
     except ProcessLookupError:

@@ -1,12 +1,16 @@
 """What tests of carriers share: free ports, a mailbox, messages that are said until they come."""
 
 import contextlib
+import json
 import queue
 import select
 import socket
 import threading
 import time
 
+import zenoh
+
+from nefele.sites.carriers.zenoh_settings import settings
 from tests.waiting import wait_until
 
 
@@ -52,6 +56,19 @@ def say_until(carrier, to, blob, box, message=None):
         return message in box
 
     wait_until(came, f"{blob!r} to {to}")
+
+
+def stranger(authority, name, at, mode="peer", protocol="tls", listens=False):
+    """A Zenoh session without any access control of its own: it tries all it can."""
+    values = settings(mode, files=authority.files(name), access={"enabled": False}, most_bytes=1000)
+    values |= {
+        "listen/endpoints" if listens else "connect/endpoints": [f"{protocol}/{at}"],
+        "transport/link/protocols": [protocol],
+    }
+    config = zenoh.Config()
+    for path, value in values.items():
+        config.insert_json5(path, json.dumps(value))
+    return zenoh.open(config)
 
 
 class Proxy:

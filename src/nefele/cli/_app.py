@@ -23,6 +23,7 @@ from nefele.cli.fit import fit, run
 from nefele.cli.graph import graph
 from nefele.cli.init import init
 from nefele.cli.predict import predict
+from nefele.cli.relay import app as relay
 from nefele.cli.reproduce import reproduce
 from nefele.cli.show import path, report
 from nefele.cli.site import site
@@ -114,5 +115,5 @@ def _root(
 
 for _command in (demo, check, graph, fit, predict, report, path, init, run, reproduce):
     app.command(_command.__name__)(_command)
-for _room, _name in ((federation, "federation"), (site, "site")):
+for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):
     app.add_typer(_room, name=_name)

@@ -228,3 +228,20 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name.rstrip("."))
+
+
+def sign(key: Key, data: bytes) -> bytes:
+    """A signature of some bytes."""
+    return key.sign(data, ec.ECDSA(hashes.SHA256()))
+
+
+def is_signed_by(certificate: x509.Certificate, data: bytes, signature: bytes) -> bool:
+    """Whether the owner of a certificate signed some bytes."""
+    public = certificate.public_key()
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        return False
+    try:
+        public.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True

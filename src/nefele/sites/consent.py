@@ -77,9 +77,7 @@ class Consent:
         ]
         for to in dict.fromkeys(item.to for item in self.items):
             lines.append(f"  to {to}:")
-            lines += [
-                f"    {item.words}: {_amount(item)}" for item in self.items if item.to == to
-            ]
+            lines += [f"    {item.words}: {_amount(item)}" for item in self.items if item.to == to]
         most = sum(item.numbers * item.times for item in self.items)
         lines += [
             f"  in all at most {most:,} numbers, {8 * most / 1e6:,.0f} MB; usually far fewer.",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import queue
 import time
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -51,6 +52,17 @@ class AbsentError(RuntimeError):
         self.names = names
 
 
+def epoch_of(gone: Sequence[str]) -> int:
+    """A number that tells apart who has left, 0 for nobody.
+
+    Examples
+    --------
+    >>> epoch_of([]), epoch_of(["a", "b"]) == epoch_of(["b", "a"])
+    (0, True)
+    """
+    return zlib.crc32("\0".join(sorted(gone)).encode()) if gone else 0
+
+
 class BrokenLinkError(RuntimeError):
     """A neighbour sends what cannot be used, again and again."""
 
@@ -63,7 +75,7 @@ class Links:
     ----------
     me : str
     members : list of str
-        All of them, in the agreed order.
+        All of the federation, in the agreed order.
     rows : dict of neighbour to int
         How many rows each message of it has.
     tree : Tree
@@ -92,8 +104,8 @@ class Driver:
         Opened and closed by whoever made it; it hands over what comes by `receive`.
     seal : Seal
     journal : Journal
-    epoch : int
-        How often members have left before.
+    gone : list of str, optional
+        Members that have left.
     patience : float, optional
         Seconds of silence after which a peer counts as absent; default: never.
     allow : callable, optional
@@ -123,14 +135,14 @@ class Driver:
         seal: Seal,
         journal: Journal,
         *,
-        epoch: int = 0,
+        gone: Sequence[str] = (),
         patience: float | None = None,
         allow: Callable[[str, str, Array], object] = lambda content, to, values: None,
         told: Callable[[Driver], object] = lambda driver: None,
     ) -> None:
         self.links, self.carrier, self.seal, self.journal = links, carrier, seal, journal
-        self.epoch, self.patience, self.allow, self.told = epoch, patience, allow, told
-        self.me, self.peers = links.me, links.peers
+        self.gone, self.patience, self.allow, self.told = list(gone), patience, allow, told
+        self.me, self.peers, self.epoch = links.me, links.peers, epoch_of(gone)
         self.place = {name: i for i, name in enumerate(links.members)}
         self.number = 0
         self.ledger, self.heard = Ledger(), Ledger()
@@ -390,11 +402,14 @@ class Driver:
             raise AbsentError(gone)
 
     def announce(self, names: list[str]) -> None:
-        """Tell all peers who has been away for too long."""
-        values = np.array([float(self.place[name]) for name in names])
-        for name in self.peers:
-            if self.seal.knows(name):
-                self._send(name, Packet(Kind.ABSENT, "sums", self.epoch, 0, values))
+        """Tell all peers, old ones too, who has been away for too long, now or before."""
+        for name in self.seal.peers:
+            self._tell_gone(name, [*self.gone, *names])
+
+    def _tell_gone(self, to: str, names: list[str]) -> None:
+        if self.seal.knows(to):
+            values = np.array([float(self.place[name]) for name in names])
+            self._send(to, Packet(Kind.ABSENT, "sums", self.epoch, 0, values))
 
     def _take(self, timeout: float) -> None:
         """Handle what has come, or comes within some seconds."""
@@ -407,7 +422,7 @@ class Driver:
 
     def _handle(self, sender: str, blob: bytes) -> None:
         try:
-            if sender not in self._last_word:
+            if sender not in self.seal.peers:
                 raise RefusedError("not a neighbour")
             if is_hello(blob):
                 self._meet(sender, blob)
@@ -416,7 +431,7 @@ class Driver:
             else:
                 raise RefusedError("not sealed")
         except RefusedError as error:
-            self.refused[sender if sender in self._last_word else "?", error.reason] += 1
+            self.refused[sender if sender in self.seal.peers else "?", error.reason] += 1
 
     def _meet(self, sender: str, blob: bytes) -> None:
         new = not self.seal.knows(sender)
@@ -430,10 +445,12 @@ class Driver:
     def _accept(self, sender: str, packet: Packet) -> None:
         """Keep an authentic message, or answer it."""
         self._last_word[sender] = time.monotonic()
-        if packet.epoch != self.epoch and packet.kind != Kind.ABSENT:
-            raise RefusedError("other epoch")
         if packet.kind == Kind.ABSENT:
             self._absent(packet)
+        elif packet.epoch != self.epoch or sender in self.gone:
+            if self.gone and packet.again:
+                self._tell_gone(sender, self.gone)
+            raise RefusedError("other epoch")
         elif packet.kind == Kind.BYE:
             self.parted.add(sender)
             if self._ended and packet.again:
@@ -459,14 +476,15 @@ class Driver:
             raise RefusedError("repeated or late")
 
     def _absent(self, packet: Packet) -> None:
-        members, places = self.links.members, packet.values
-        if packet.epoch != self.epoch or not places.size:
-            return
-        if places.ndim != 1 or not np.isin(places, np.arange(len(members))).all():
+        """Another member has missed some; whoever hears that for the first time leaves, too."""
+        places = packet.values
+        if places.ndim != 1 or not np.isin(places, np.arange(len(self.links.members))).all():
             raise RefusedError("malformed")
-        names = [members[int(place)] for place in places]
-        self.announce(names)
-        raise AbsentError(names)
+        names = [self.links.members[int(place)] for place in places]
+        new = [name for name in names if name not in self.gone]
+        if new:
+            self.announce(new)
+            raise AbsentError(new)
 
     # -- the end --------------------------------------------------------------------------------
 

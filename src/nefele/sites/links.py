@@ -42,7 +42,7 @@ class Network:
     def of(self, name: str) -> Links:
         """The links of one member, as its driver needs them."""
         rows = {other: self.borders(other)[name][0] for other in self.links[name]}
-        return Links(name, self.members, rows, self.tree)
+        return Links(name, [m.name for m in self.federation.members], rows, self.tree)
 
 
 def network(federation: Federation, without: frozenset[str] = frozenset()) -> Network:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from nefele.sites import _certificates as x
 from nefele.sites._toml import read_bytes
@@ -51,6 +50,5 @@ class Identity:
         found = check_chain(certificate, self.authority)
         if found != name:
             raise ValueError(f"The certificate must be of {name}; it is of {found}.")
-        public: Any = one_certificate(certificate, "The certificate").public_key()
-        if not x.is_signed_by(public, data, signature):
+        if not x.is_signed_by(one_certificate(certificate, "The certificate"), data, signature):
             raise ValueError(f"{name} must have signed this; the signature is another's.")

@@ -19,7 +19,7 @@ from nefele._checks import Array
 from nefele.runtime.messages import CONTENTS
 
 VERSION = 1
-_HEADER = struct.Struct("<BBBBHQ16sB")
+_HEADER = struct.Struct("<BBBBIQ16sB")
 _MOST_AXES = 3
 _FLOAT = np.dtype("<f8")
 
@@ -54,7 +54,7 @@ class Packet:
     content : str
         One of `nefele.runtime.messages.CONTENTS`.
     epoch, number : int
-        How often members have left, and which request of the program this belongs to.
+        Who has left, as a number, and which request of the program this belongs to.
     values : array
     again : bool
         The sender has said this before and still waits.

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nefele.sites.carriers import Receive
-from nefele.sites.carriers.names import check_name, check_neighbours
+from nefele.sites.carriers.names import check_federation, check_neighbours
 
 _MESSAGE = re.compile(r"[0-9]{20}\.msg")
 _IDLE = 1.0  # seconds: the longest pause between two looks
@@ -74,7 +74,7 @@ class Folder:
     ) -> None:
         self.me, self.neighbours = me, sorted(neighbours)
         check_neighbours(me, self.neighbours)
-        check_name(federation, "federation in names of folders")
+        check_federation(federation)
         if most_bytes < 1 or most_unread < 1:
             got = f"{most_bytes!r} and {most_unread!r}"
             raise ValueError(f"most_bytes and most_unread must be >= 1; got {got}.")

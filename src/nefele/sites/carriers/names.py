@@ -11,7 +11,7 @@ from collections.abc import Iterable
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
-def check_name(name: str, what: str = "name of a site") -> str:
+def check_name(name: str) -> str:
     """Return the name; a ValueError when a carrier could not bear it.
 
     Examples
@@ -21,9 +21,19 @@ def check_name(name: str, what: str = "name of a site") -> str:
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
-            f"The {what} must be 1 to 63 of a-z, 0-9 and -, not - first; got {name!r}. Rename it."
+            "The name of a site must be 1 to 63 of a-z, 0-9 and -, not - first; "
+            f"got {name!r}. Rename it."
         )
     return name
+
+
+def check_federation(federation: str) -> str:
+    """Return the id of a federation, its hash or some of it; a ValueError when it is none."""
+    if not isinstance(federation, str) or not re.fullmatch(r"[a-z0-9-]{1,64}", federation):
+        raise ValueError(
+            f"The id of a federation must be 1 to 64 of a-z, 0-9 and -; got {federation!r}."
+        )
+    return federation
 
 
 def check_neighbours(me: str, neighbours: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nefele.sites.carriers import Receive
-from nefele.sites.carriers.names import check_name, check_neighbours, host_and_port
+from nefele.sites.carriers.names import check_federation, check_neighbours, host_and_port
 from nefele.sites.carriers.tunnel import Tunnel, proxy_for
 from nefele.sites.carriers.zenoh_settings import (
     RELAY,
@@ -78,7 +78,7 @@ class Zenoh:
             private_key=private_key, certificate=certificate, authority=authority
         )
         check_neighbours(me, neighbours)
-        check_name(federation, "federation in keys")
+        check_federation(federation)
         if RELAY in (me, *neighbours):
             raise ValueError(f"No site may be called {RELAY!r}: the relay is. Rename it.")
         if most_bytes < 1:

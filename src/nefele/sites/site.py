@@ -1,0 +1,294 @@
+"""One member of a federation, run beside its data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nefele._files import only_writer
+from nefele.estimators.design import Rows
+from nefele.sites._secrets import write
+from nefele.sites.carriers import Carrier
+from nefele.sites.carriers.folder import Folder
+from nefele.sites.carriers.routes import Routes
+from nefele.sites.carriers.zenoh import Zenoh
+from nefele.sites.config import SiteConfig
+from nefele.sites.consent import Consent, Guard, consent_of
+from nefele.sites.driver import AbsentError, Driver
+from nefele.sites.federation import Federation
+from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, expiry_message
+from nefele.sites.journal import Journal
+from nefele.sites.learning import Learner, Learnt
+from nefele.sites.links import Network, network
+from nefele.sites.rows import read_rows
+from nefele.sites.sealing import Seal, run_key
+from nefele.sites.signing import Identity
+from nefele.sites.status import Status
+from nefele.sites.wire import most_bytes
+
+Tell = Callable[[str], object]
+
+_HELLO = 1 << 15  # bytes that must fit in any case
+_SHORTEST = 16  # characters of a hash that name it
+
+
+@dataclass(frozen=True, eq=False)
+class SiteRun:
+    """What a run has left at a site.
+
+    Attributes
+    ----------
+    folder : Path
+        With model.nefele, metrics.csv, ledger.csv, run.json and report.html.
+    learnt : Learnt
+    driver : Driver
+        With the books of what was sent and heard.
+    gone : list of str
+        Members that left on the way.
+    facts : dict
+        What run.json holds.
+    """
+
+    folder: Path
+    learnt: Learnt
+    driver: Driver
+    gone: list[str]
+    facts: dict[str, Any]
+
+
+class Site:
+    """A member of a federation, in a folder with site.toml, federation.toml, key and certificates.
+
+    Parameters
+    ----------
+    folder : path
+    accept : str, optional
+        Hash of the federation's file that people here agreed to; without it nothing runs.
+    run : str
+        Name of the run: the same at all members, another one for each new run.
+    carrier : Carrier, optional
+        Default: what the federation's file says, Zenoh or a shared folder.
+
+    Examples
+    --------
+    See "Deploy between sites" in the documentation.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        accept: str | None = None,
+        run: str = "1",
+        carrier: Carrier | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise ValueError(f"No folder {str(folder)!r}. Make one by: nefele site request")
+        if not (run.isalnum() and run.isascii() and len(run) <= 40):
+            raise ValueError(f"run must be letters and digits, at most 40; got {run!r}.")
+        self.config = SiteConfig.read(self.folder)
+        self.federation = Federation.read(self.folder)
+        self.config.check(self.federation)
+        self.name, self.accept, self.run_name, self._carrier = (
+            self.config.name,
+            accept,
+            run,
+            carrier,
+        )
+        self.network = network(self.federation)
+
+    @property
+    def run_folder(self) -> Path:
+        """Where a run keeps its journal and leaves its results."""
+        return self.folder / f"run-{self.run_name}"
+
+    def consent(self) -> Consent:
+        """What would leave this site."""
+        return consent_of(self.federation, self.name, self.network)
+
+    def rows(self) -> Rows:
+        """The rows of this site, checked."""
+        return read_rows(self.federation, self.config)
+
+    def run(self, tell: Tell = lambda text: None, progress: Any = None) -> SiteRun:
+        """Take part in a run, from its beginning or from where it was stopped, to its end.
+
+        Parameters
+        ----------
+        tell : callable, optional
+            Is given what a person should know.
+        progress : callable, optional
+            Is given the facts of `nefele site status` about twice a second.
+        """
+        self._check_accepted()
+        identity = Identity(self.folder)
+        if identity.name != self.name:
+            raise ValueError(
+                f"The certificate must be of {self.name}, as site.toml says; it is of "
+                f"{identity.name}."
+            )
+        soon = expiry_message(identity.certificate, self.folder)
+        if soon:
+            tell(soon)
+        rows = self.rows()
+        self.run_folder.mkdir(exist_ok=True)
+        with only_writer(self.run_folder):
+            return _Attempt(self, identity, rows, tell, progress).run()
+
+    def _check_accepted(self) -> None:
+        wanted, said = self.federation.hash, (self.accept or "").strip().lower()
+        if len(said) < _SHORTEST or not wanted.startswith(said):
+            got = f"got {said[:20]}..." if said else "nobody has agreed yet"
+            raise ValueError(
+                f"A run starts only with the hash that people here agreed to; {got}. Read what "
+                f"leaves the site: nefele site check {self.folder}"
+            )
+
+    def make_carrier(self) -> Carrier:
+        """What leads to all peers, by the federation's file."""
+        federation, me = self.federation, self.federation.member(self.name)
+        peers = [federation.member(q) for q in self.network.of(self.name).peers]
+        filed = [q.name for q in peers if "folder" in (q.kind, me.kind)]
+        dialled = {q.name: q.address for q in peers if q.name not in filed}
+        longest = max((item.numbers for item in self.consent().items), default=0)
+        size, mark = max(most_bytes(longest), _HELLO), federation.hash[:16]
+        ways: dict[str, Carrier] = {}
+        if filed:
+            if self.config.folder is None:
+                raise ValueError(
+                    f"site.toml must name the folder that is shared with {', '.join(filed)}. Add "
+                    'a line folder = "..."'
+                )
+            ways |= dict.fromkeys(
+                filed,
+                Folder(self.name, filed, self.config.folder, federation=mark, most_bytes=size),
+            )
+        if dialled:
+            relayed = "relay" in (me.kind, *(q.kind for q in peers))
+            ways |= dict.fromkeys(
+                dialled,
+                Zenoh(
+                    me=self.name,
+                    neighbours=dialled,
+                    federation=mark,
+                    private_key=self.folder / KEY,
+                    certificate=self.folder / CERTIFICATE,
+                    authority=self.folder / AUTHORITY,
+                    listen=self.config.listens(federation),
+                    relay=federation.relay if relayed else None,
+                    proxy=self.config.proxy and f"http://{self.config.proxy}",
+                    most_bytes=size,
+                ),
+            )
+        return Routes(ways)
+
+
+class _Attempt:
+    """One call of `Site.run`: epochs, each with those members that are still there."""
+
+    def __init__(
+        self, site: Site, identity: Identity, rows: Rows, tell: Tell, progress: Any
+    ) -> None:
+        self.site, self.identity, self.rows, self.tell = site, identity, rows, tell
+        facts = {
+            "federation": site.federation.name,
+            "hash": site.federation.hash,
+            "name": site.name,
+            "run": site.run_name,
+        }
+        self.status = Status(site.run_folder, facts, progress)
+        self.driver: Driver | None = None
+
+    def run(self) -> SiteRun:
+        site = self.site
+        carrier = site._carrier or site.make_carrier()
+        carrier.open(self._receive)
+        try:
+            while True:
+                gone = self._gone()
+                try:
+                    return self._epoch(carrier, network(site.federation, frozenset(gone)), gone)
+                except AbsentError as error:
+                    self._leave(error, gone)
+        except BaseException:
+            self.status.write(state="failed")
+            raise
+        finally:
+            carrier.close()
+
+    def _receive(self, sender: str, blob: bytes) -> None:
+        if self.driver is not None:
+            self.driver.receive(sender, blob)
+
+    def _epoch(self, carrier: Carrier, net: Network, gone: list[str]) -> SiteRun:
+        from nefele.sites.results import write_results
+
+        site, federation = self.site, self.site.federation
+        links = net.of(site.name)
+        key = run_key(site.run_folder / "run.key")
+        peers = site.network.of(site.name).peers  # those who have left are told so
+        seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
+        patience = None if federation.absent == "wait" else federation.absent_after
+        learner = Learner(federation, site.name, self.rows, net.members, self.status.report)
+        with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone)) as journal:
+            driver = Driver(
+                links,
+                carrier,
+                seal,
+                journal,
+                gone=gone,
+                patience=patience,
+                allow=Guard(consent_of(federation, site.name, net)),
+                told=self.status.update,
+            )
+            self.driver = driver
+            learnt = driver.run(learner.run())
+            facts = write_results(site, learner, learnt, driver, gone)
+            self.status.write(state="ending", gap=learnt.fitted.gap)
+            if not driver.linger(federation.absent_after):
+                late = ", ".join(driver.waiting)
+                self.tell(f"Not heard that they have ended too: {late}.")
+        self.status.write(state="finished", late={})
+        return SiteRun(site.run_folder, learnt, driver, gone, facts)
+
+    def _meta(self, gone: list[str]) -> bytes:
+        """What a journal belongs to: another file, other rows or versions are another run."""
+        rows = self.rows
+        digest = hashlib.sha256()
+        for array in (rows.X, rows.y, np.array(rows.node_ids, dtype=str)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        found = {
+            "federation": self.site.federation.hash,
+            "run": self.site.run_name,
+            "without": gone,
+            "rows": digest.hexdigest(),
+            "versions": {name: version(name) for name in ("nefele", "numpy", "scipy", "numba")},
+        }
+        return json.dumps(found, sort_keys=True).encode()
+
+    # -- members that stay away -----------------------------------------------------------------
+
+    @property
+    def _list(self) -> Path:
+        return self.site.run_folder / "gone.json"
+
+    def _gone(self) -> list[str]:
+        return list(json.loads(self._list.read_bytes())) if self._list.exists() else []
+
+    def _leave(self, error: AbsentError, gone: list[str]) -> None:
+        """Go on without some members, as agreed."""
+        if self.site.name in error.names:
+            raise ValueError(
+                f"{self.site.name} has been away for longer than agreed, and the others go on "
+                "without it. Ask them for a new run."
+            ) from None
+        self.tell(f"Away for too long, the others go on without: {', '.join(error.names)}.")
+        write(self._list, json.dumps([*gone, *error.names]).encode())
