@@ -28,15 +28,16 @@ def found_federation(edges: Path, schema: Path, out: Path) -> tuple[Federation, 
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> folder = Path(mkdtemp())
-    >>> _ = (folder / "graph.csv").write_text("source,target\nOulu,Kemi\n")
-    >>> _ = (folder / "schema.toml").write_text(schema_template())
-    >>> federation, notes = found_federation(
-    ...     folder / "graph.csv", folder / "schema.toml", folder / "coast"
-    ... )
-    >>> federation.owner, federation == Federation.read(folder / "coast")
-    ({'Kemi': 'kemi', 'Oulu': 'oulu'}, True)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     graph, schema, out = (Path(place) / n for n in ("graph.csv", "schema.toml", "coast"))
+    ...     _ = graph.write_text("source,target\nOulu,Kemi\n")
+    ...     _ = schema.write_text(schema_template())
+    ...     federation, notes = found_federation(graph, schema, out)
+    ...     federation == Federation.read(out)
+    True
+    >>> federation.name, federation.owner
+    ('coast', {'Kemi': 'kemi', 'Oulu': 'oulu'})
     """
     federation, notes = draft(edges, schema, safe_name(out.absolute().name))
     for name in (FILE, AUTHORITY):
@@ -65,9 +66,20 @@ def file_of(federation: Federation) -> bytes:
 
 
 def draft(edges: Path, schema: Path, name: str) -> tuple[Federation, list[str]]:
-    """A federation from files, not written yet and without an authority.
+    r"""A federation from files, not written yet and without an authority.
 
     Without members in the schema every node is one; without a name there it is called `name`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     graph, schema = Path(place) / "graph.csv", Path(place) / "schema.toml"
+    ...     _ = graph.write_text("source,target\nOulu,Kemi\n")
+    ...     _ = schema.write_text(schema_template())
+    ...     federation, notes = draft(graph, schema, "coast")
+    >>> notes[0]
+    'schema.toml names no members: each of the 2 nodes of graph.csv is a member of its own, ...
     """
     known = [f.name for f in fields(Federation) if f.name not in _MADE]
     content = read_bytes(schema, f"Write one by: nefele federation new --template {schema}")

@@ -60,12 +60,13 @@ def make_authority(folder: Path, name: str, days: float = AUTHORITY_DAYS) -> str
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> folder = Path(mkdtemp())
-    >>> len(make_authority(folder, "coast"))
-    64
-    >>> sorted(file.name for file in folder.iterdir())
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     digest = make_authority(Path(place), "coast")
+    ...     sorted(file.name for file in Path(place).iterdir())
     ['certificate.pem', 'key.pem']
+    >>> len(digest)
+    64
     """
     check_member_name(name, "the request", "The name of a federation")
     check_number(days, "days", low=0.0, strict=True)
@@ -85,8 +86,9 @@ def make_request(folder: Path, name: str, *, renew: bool = False) -> bytes:
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> make_request(Path(mkdtemp()), "oulu")[:35]
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     make_request(Path(place), "oulu")[:35]
     b'-----BEGIN CERTIFICATE REQUEST-----'
     """
     check_member_name(name, "the request")
@@ -120,12 +122,13 @@ def sign_request(
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> from nefele.sites.example import coast
-    >>> folder, site = Path(mkdtemp()), Path(mkdtemp())
-    >>> federation = coast(authority=make_authority(folder, "coast"))
-    >>> certificate = sign_request(folder, make_request(site, "oulu"), federation)
-    >>> check_chain(certificate, (folder / "certificate.pem").read_bytes())
+    >>> with TemporaryDirectory() as place:
+    ...     home, site = Path(place) / "authority", Path(place) / "oulu"
+    ...     federation = coast(authority=make_authority(home, "coast"))
+    ...     certificate = sign_request(home, make_request(site, "oulu"), federation)
+    ...     check_chain(certificate, (home / "certificate.pem").read_bytes())
     'oulu'
     """
     check_number(days, "days", low=0.0, strict=True)
@@ -173,13 +176,14 @@ def install(folder: Path, answer: bytes) -> str:
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> from nefele.sites.example import coast
-    >>> folder, site = Path(mkdtemp()), Path(mkdtemp())
-    >>> federation = coast(authority=make_authority(folder, "coast"))
-    >>> _ = (site / "federation.toml").write_bytes(federation.content)
-    >>> answer = sign_request(folder, make_request(site, "oulu"), federation)
-    >>> install(site, answer + (folder / "certificate.pem").read_bytes())
+    >>> with TemporaryDirectory() as place:
+    ...     home, site = Path(place) / "authority", Path(place) / "oulu"
+    ...     federation = coast(authority=make_authority(home, "coast"))
+    ...     answer = sign_request(home, make_request(site, "oulu"), federation)
+    ...     _ = (site / "federation.toml").write_bytes(federation.content)
+    ...     install(site, answer + (home / "certificate.pem").read_bytes())
     'oulu'
     """
     certificates = x.load_certificates(answer, "The answer")

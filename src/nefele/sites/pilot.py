@@ -49,14 +49,15 @@ def make_pilot(
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> from nefele.sites.example import coast
-    >>> folder = Path(mkdtemp())
-    >>> trial, _ = make_pilot(coast(), folder)
+    >>> with TemporaryDirectory() as place:
+    ...     trial, _ = make_pilot(coast(), Path(place))
+    ...     files = sorted(file.name for file in (Path(place) / "kemi").iterdir())
+    >>> files
+    ['authority.pem', 'certificate.pem', 'federation.toml', 'key.pem', 'request.pem', 'site.toml']
     >>> trial.member("oulu").address, trial.hash == coast().hash
     ('127.0.0.1:7450', False)
-    >>> sorted(file.name for file in (folder / "kemi").iterdir())
-    ['authority.pem', 'certificate.pem', 'federation.toml', 'key.pem', 'request.pem', 'site.toml']
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{str(out)!r} must be new or empty; it is not. Name another by --out.")
@@ -110,11 +111,12 @@ def split_rows(
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> from nefele.sites.example import coast
-    >>> file = Path(mkdtemp()) / "data.csv"
-    >>> _ = file.write_text("id,tmax\noulu-1,4\nkemi,2\noulu-2,1\n")
-    >>> rows, notes = split_rows(coast(), file, "id")
+    >>> with TemporaryDirectory() as place:
+    ...     file = Path(place) / "data.csv"
+    ...     _ = file.write_text("id,tmax\noulu-1,4\nkemi,2\noulu-2,1\n")
+    ...     rows, notes = split_rows(coast(), file, "id")
     >>> rows["oulu"]["tmax"].to_list(), notes[0][:25]
     (['4', '1'], 'No rows in data.csv for 1')
     """

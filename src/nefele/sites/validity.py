@@ -123,7 +123,14 @@ def fingerprint(content: bytes) -> str:
 
 
 def one_certificate(content: bytes, where: str) -> Any:
-    """The only certificate of a PEM file."""
+    """The only certificate of a PEM file.
+
+    Examples
+    --------
+    >>> from nefele.sites.example import made
+    >>> one_certificate(made("oulu")[0], "certificate.pem").subject.rfc4514_string()
+    'O=coast,CN=oulu'
+    """
     found = x.load_certificates(content, where)
     if len(found) != 1:
         raise ValueError(f"{where} must be one certificate; got {len(found)}.")
@@ -131,5 +138,12 @@ def one_certificate(content: bytes, where: str) -> Any:
 
 
 def end_day(certificate: Any) -> str:
-    """The day on which a certificate expires."""
+    """The day on which a certificate expires.
+
+    Examples
+    --------
+    >>> from nefele.sites.example import made
+    >>> len(end_day(one_certificate(made("oulu")[0], "certificate.pem")))
+    10
+    """
     return f"{certificate.not_valid_after_utc:%Y-%m-%d}"
