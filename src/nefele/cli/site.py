@@ -1,9 +1,9 @@
-"""`nefele site`: a member of a federation asks for its certificate, and joins."""
+"""`nefele site`: a member of a federation asks for its certificate, joins, and runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -130,3 +130,138 @@ def join(
     elif not quiet:
         say(f"{name} has joined: its certificate is valid for {round(left)} days, until {until}.")
         say(f"Fill in {folder / 'site.toml'}.")
+
+
+SiteArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the site.")]
+RunName = Annotated[
+    str, typer.Option("--run", help="Name of the run, the same at all members; letters, digits.")
+]
+
+
+@site.command()
+def check(folder: SiteArgument, json: Json = False) -> None:
+    """Say in plain words what would leave this site, what is agreed, and the hash.
+
+    The rows and certificates are checked, too. Nothing is sent.
+    """
+    with input_errors():
+        need_cryptography()
+        from dataclasses import asdict
+
+        from nefele.sites.signing import Identity
+        from nefele.sites.site import Site
+
+        found = Site(folder)
+        consent, rows = found.consent(), found.rows()
+        name = Identity(folder).name
+    if json:
+        items = [asdict(item) for item in consent.items]
+        print_json({"name": name, "hash": found.federation.hash, "items": items})
+        return
+    for line in consent.text().splitlines():
+        say(line)
+    say(f"Rows here: {len(rows.y)}, all within the agreed bounds.")
+    say(f"If you agree: nefele site run {folder} --accept {found.federation.hash}")
+
+
+@site.command("run")
+def run_site(
+    folder: SiteArgument,
+    accept: Annotated[
+        str | None, typer.Option(help="The hash that nefele site check shows: you agree to it.")
+    ] = None,
+    run: RunName = "1",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take part in a run, or go on with one that was stopped: the end is the same.
+
+    It waits for the neighbours, learns with them, and leaves model.nefele, metrics.csv, ledger.csv
+    and report.html in the folder of the run.
+    """
+    with input_errors():
+        need_cryptography()
+        from nefele.cli._common import teller
+        from nefele.sites.consent import ConsentError
+        from nefele.sites.driver import BrokenLinkError
+        from nefele.sites.site import Site
+
+        try:
+            found = Site(folder, accept=accept, run=run).run(teller(quiet), _shown(quiet or json))
+        except (BrokenLinkError, ConsentError) as error:
+            raise ValueError(str(error)) from None
+    if json:
+        print_json({**found.facts, "folder": str(found.folder)})
+    else:
+        for line in _ended(found.facts, found.folder):
+            say(line)
+    raise typer.Exit(0 if found.facts["converged"] else 1)
+
+
+@site.command()
+def status(folder: SiteArgument, run: RunName = "1", json: Json = False) -> None:
+    """Say how a run is going, from another terminal: round, gap, rate, bytes, who is late."""
+    with input_errors():
+        from nefele.sites.status import read_status
+
+        facts = read_status(folder / f"run-{run}")
+    if json:
+        print_json(facts)
+    else:
+        say(_line(facts))
+        for why, count in facts.get("refused", {}).items():
+            say(f"Refused: {why}, {count} times.")
+
+
+def _shown(quiet: bool) -> Any:
+    """Prints the progress: on a terminal one line that changes, elsewhere one now and then."""
+    if quiet:
+        return None
+    import sys
+    import time
+
+    live, due, last = sys.stderr.isatty(), {"at": 0.0}, {"state": ""}
+
+    def show(facts: dict[str, Any]) -> None:
+        text, now = _line(facts), time.monotonic()
+        if live:
+            typer.echo(f"\r\x1b[2K{text[:120]}", err=True, nl=facts["state"] == "finished")
+        elif facts["state"] != last["state"] or now >= due["at"]:
+            due["at"], last["state"] = now + 10, facts["state"]
+            say(text, err=True)
+
+    return show
+
+
+def _line(facts: dict[str, Any]) -> str:
+    """One line about a run."""
+    words = [f"{facts['name']}: {facts['state']}"]
+    if "stage" in facts:
+        gap = "not proven yet" if facts["gap"] is None else f"{facts['gap']:.1e}"
+        words.append(f"{facts['stage']}, round {facts['round']}, gap {gap}")
+        words.append(f"{facts['rounds_per_second']:g} rounds/s")
+        words.append(f"{facts['bytes_sent'] / 1e6:.2f} MB sent")
+    late = facts.get("late") or {}
+    if late:
+        words.append("late: " + ", ".join(f"{who} ({s:.0f} s)" for who, s in late.items()))
+    if facts.get("gone"):
+        words.append("gone: " + ", ".join(facts["gone"]))
+    return "; ".join(words)
+
+
+def _ended(facts: dict[str, Any], folder: Path) -> list[str]:
+    """What a person wants to know in the end."""
+    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
+    proven = "certified" if facts["converged"] else "NOT converged"
+    lines = [f"{facts['name']}: alpha {facts['alpha']:.4g}, {proven}, gap {gap}."]
+    for name, error in facts["errors"].items():
+        both = ("-" if e is None else f"{e:.5g}" for e in (error, facts["errors_everywhere"][name]))
+        here, there = both
+        lines.append(f"  {facts['metric']}, {name}: {here} here, {there} at all sites")
+    if facts["gone"]:
+        lines.append(f"Without {', '.join(facts['gone'])}: they were away for too long.")
+    lines.append(
+        f"Sent: {facts['messages_sent']} messages, {facts['bytes_sent'] / 1e6:.2f} MB in all."
+    )
+    lines.append(f"Report: {folder / 'report.html'}")
+    return lines

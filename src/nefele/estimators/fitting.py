@@ -28,9 +28,19 @@ Index = NDArray[np.int64]
 
 
 def take_rows(
-    model: GTVBase, X: Any, y: Any, sample_weight: Any = None, node_ids: Any = None
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    node_ids: Any = None,
+    classes: Any = None,
 ) -> Rows:
-    """Validated rows, without those of weight zero; the model learns its features and classes."""
+    """Validated rows, without those of weight zero; the model learns its features and classes.
+
+    A classifier may be given more `classes` than these rows have.
+    """
+    if classes is not None:
+        model._classes = np.unique(classes)
     return model._take_rows(X, y, sample_weight, node_ids, reset=True)
 
 
@@ -47,6 +57,11 @@ def make_design(model: GTVBase, rows: Rows) -> Design:
 def fit_design(model: GTVBase, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
     """The model fitted to a design, from w0 and u0."""
     return model._solve(rows, design, w0, u0)
+
+
+def store(model: GTVBase, rows: Rows, design: Design, result: Result) -> Any:
+    """The model with the fitted attributes of a solution that was found elsewhere."""
+    return model._store(rows, design, result)
 
 
 def parameters(model: GTVBase, design: Design) -> tuple[Array, Array]:

@@ -98,6 +98,7 @@ class Ledger:
     by_content : dict of str to Traffic
     by_edge : dict of pairs of node ids to Traffic
         Both directions together; the pair is the one that was seen first.
+    by_way : dict of (sender, receiver, content) to Traffic
     lost, late, inactive, refused : int
         Messages that never arrived; messages that arrived in a later round than they should, or
         are still on their way; rounds that nodes sat out, summed over the nodes; and messages that
@@ -116,6 +117,7 @@ class Ledger:
     total: Traffic = field(default_factory=Traffic)
     by_content: dict[str, Traffic] = field(default_factory=dict)
     by_edge: dict[tuple[Any, Any], Traffic] = field(default_factory=dict)
+    by_way: dict[tuple[Any, Any, str], Traffic] = field(default_factory=dict)
     lost: int = 0
     late: int = 0
     inactive: int = 0
@@ -149,6 +151,8 @@ class Ledger:
         a, b = message.edge or (message.sender, message.receiver)
         edge = (b, a) if (b, a) in self.by_edge else (a, b)
         self.by_edge.setdefault(edge, Traffic()).add(message)
+        way = (message.sender, message.receiver, message.content)
+        self.by_way.setdefault(way, Traffic()).add(message)
         self.lost += fate == "lost"
         self.late += fate == "late"
 

@@ -1,0 +1,179 @@
+"""What a run leaves at a site: its model, its errors, the books of what was sent and heard."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nefele._files import write_whole
+from nefele.estimators import GTVClassifier, GTVRegressor
+from nefele.estimators.design import Design, make_problem
+from nefele.estimators.fitting import store, take_rows
+from nefele.graph import Graph
+from nefele.result import Record, Result, Status
+from nefele.runs.inputs import feature_frame
+from nefele.runs.spreadsheets import write_csv
+from nefele.runtime.messages import Ledger
+from nefele.selection.verdict import COUPLED, OWN, POOLED
+from nefele.sites.driver import Driver
+from nefele.sites.learning import Learner, Learnt
+
+if TYPE_CHECKING:
+    from nefele.sites.site import Site
+
+NODE = "node"  # column of the node ids in the model
+
+
+def write_results(
+    site: Site, learner: Learner, learnt: Learnt, driver: Driver, gone: list[str]
+) -> dict[str, Any]:
+    """Write all files of a run, and return the facts of run.json."""
+    from nefele.sites.page import write_page
+
+    folder = site.run_folder
+    site_model(learner, learnt).save(folder / "model.nefele")
+    _write_table(folder / "metrics.csv", metrics(learnt))
+    _write_table(folder / "ledger.csv", ledger(driver))
+    facts = _facts(site, learnt, driver, gone)
+    text = json.dumps(facts, indent=2, allow_nan=False)
+    write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
+    write_page(folder, facts, learnt, driver)
+    return facts
+
+
+def _write_table(path: Path, table: Any) -> None:
+    write_whole(path, partial(write_csv, table))
+
+
+def site_model(learner: Learner, learnt: Learnt) -> Any:
+    """The estimator with the models of the own nodes, for rows in the units of the data."""
+    federation, rows, scales = learner.federation, learnt.rows, learnt.scales
+    classes = federation.target.classes
+    whole, nodes = learner.graph, learner.nodes
+    inside = np.isin(whole.head, nodes) & np.isin(whole.tail, nodes)
+    head, tail = (np.searchsorted(nodes, end[inside]) for end in (whole.head, whole.tail))
+    graph = Graph(whole.ids[nodes], head, tail, whole.weight[inside])
+    kind = GTVRegressor if classes is None else GTVClassifier
+    loss = learner.loss
+    model: Any = kind(
+        graph, node=NODE, alpha=learnt.alpha, penalty=federation.penalty, loss=loss,
+        weighting=federation.weighting, tol=federation.tol,
+    )  # fmt: skip
+    names = tuple(feature.name for feature in federation.features)
+    frame = feature_frame(rows.X, names, rows.node_ids, NODE)
+    if classes is not None:
+        code = (rows.y > 0).astype(int) if len(classes) == 2 else rows.y.astype(int)
+        y: Any = np.array(classes)[code]
+    else:
+        y = rows.y
+    taken = take_rows(model, frame, y, classes=classes)
+    problem = learner.problem(rows, scales, learnt.alpha)
+    data = problem.data
+    assert data is not None
+    coupled = np.ones(len(names) + 1, dtype=bool)
+    own = make_problem(
+        graph, data.subset(nodes), loss, federation.penalty, learnt.alpha, coupled,
+        learner.n_outputs,
+    )  # fmt: skip
+    design = Design(own, scales.shift, scales.scale, coupled, learner.n_outputs, scales.offset)
+    w = _sorted_classes(learnt.part.w1, classes)
+    part, fitted = learnt.part, learnt.fitted
+    mine = part.counted & np.isin(part.graph.tail, part.own)
+    certificate = fitted.certificate
+    result = Result(
+        problem=own, w=w, u=part.u1[mine], objective=certificate.objective, gap=fitted.gap,
+        gap_abs=certificate.gap_abs, certificate=certificate.form, leak=certificate.leak,
+        status=Status.OPTIMAL if fitted.gap <= federation.tol else Status.MAX_ITER,
+        n_iter=fitted.rounds,
+        history=[Record(k, value, gap, 0.0) for k, value, gap in fitted.history],
+        undetermined=np.zeros(len(nodes), dtype=bool), unbounded=np.zeros(len(nodes), dtype=bool),
+    )  # fmt: skip
+    return store(model, taken, design, result)
+
+
+def _sorted_classes(w: Any, classes: tuple[str, ...] | None) -> Any:
+    """Parameters for classes in the order of their names, as estimators have them."""
+    if classes is None or list(classes) == sorted(classes):
+        return w
+    order = np.argsort(classes)
+    if len(classes) == 2:
+        return -w
+    return w.reshape(len(w), len(classes), -1)[:, order].reshape(len(w), -1)
+
+
+def metrics(learnt: Learnt) -> Any:
+    """Mean errors of each node at its held-out rows."""
+    import polars as pl
+
+    scores = learnt.scores
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = scores.error / scores.count
+    columns = dict(zip((OWN, POOLED, COUPLED), means, strict=True))
+    return pl.DataFrame(
+        {"node": scores.nodes.tolist(), "held_out": scores.count, **columns}, nan_to_null=True
+    )
+
+
+def ledger(driver: Driver) -> Any:
+    """Messages sent and heard, by peer and content."""
+    import polars as pl
+
+    rows = []
+    for direction, books in (("sent", driver.ledger), ("heard", driver.heard)):
+        rows += [(direction, *line) for line in _lines(books, driver.me)]
+    names = ["direction", "peer", "content", "messages", "numbers", "bytes"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
+    return [
+        (receiver if sender == me else sender, content, sums.messages, sums.floats, sums.bytes)
+        for (sender, receiver, content), sums in sorted(books.by_way.items())
+    ]
+
+
+def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+    fitted, scores = learnt.fitted, learnt.scores
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = scores.error.sum(axis=1) / scores.count.sum()
+    names = (OWN, POOLED, COUPLED)
+    return {
+        "federation": site.federation.name,
+        "hash": site.federation.hash,
+        "name": site.name,
+        "run": site.run_name,
+        "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "gone": gone,
+        "alpha": learnt.alpha,
+        "gap": _number(fitted.gap),
+        "tol": site.federation.tol,
+        "converged": bool(fitted.gap <= site.federation.tol),
+        "objective": fitted.certificate.objective,
+        "certificate": fitted.certificate.form,
+        "rounds": fitted.rounds,
+        "drift": fitted.drift,
+        "kappa": _number(fitted.kappa),
+        "rows": len(learnt.rows.y),
+        "held_out": int(scores.count.sum()),
+        "metric": "mean squared error" if site.federation.task == "regression" else "log loss",
+        "errors": {name: _number(error) for name, error in zip(names, own, strict=True)},
+        "errors_everywhere": {
+            name: _number(error) for name, error in zip(names, learnt.everywhere[0], strict=True)
+        },
+        "alphas": learnt.alphas.tolist(),
+        "cv_errors": [_number(error) for error in learnt.errors],
+        "messages_sent": driver.ledger.messages,
+        "numbers_sent": driver.ledger.floats,
+        "bytes_sent": driver.wire_bytes,
+        "said_again": driver.again,
+        "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
