@@ -153,6 +153,7 @@ class Driver:
         self.parted: set[str] = set()  # peers that have ended
         self._news: dict[str, Packet] = {}  # the newest of those who do not wait
         self._fresh: set[str] = set()  # and who has said something since
+        self.latest: dict[str, Array] = {}  # the last parameters heard of each neighbour
         self._inbox: dict[tuple[int, Kind, str], Packet] = {}
         self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         self._now: list[tuple[str, Packet]] = []  # said in the present request
@@ -363,6 +364,8 @@ class Driver:
             )
         for name in shapes:
             self.heard.record(_message(name, self.me, found[name]))
+            if content == "parameters":
+                self.latest[name] = found[name].values
         return {name: found[name].values for name in shapes}
 
     def _usable(self, name: str, packet: Packet, content: str, shape: tuple[int, ...]) -> bool:

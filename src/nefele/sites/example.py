@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
+from nefele.estimators.design import Rows
 from nefele.sites.federation import Federation
 from nefele.sites.members import Edge, Feature, Member, Target
 
@@ -53,3 +56,26 @@ def made(name: str, days: float = 397) -> tuple[bytes, bytes]:
     names = [name, f"{name}.example"]
     found = x.site_certificate(key, authority, own.public_key(), (name, "coast"), names, end, now)
     return x.pem(found), x.pem(authority)
+
+
+def some_rows(federation: Federation, per_node: int = 12, seed: int = 0) -> dict[str, Any]:
+    """Random rows of all members, within the bounds of a federation for regression.
+
+    Examples
+    --------
+    >>> rows = some_rows(coast())
+    >>> len(rows["oulu"].y), len(rows["kemi"].y)
+    (24, 12)
+    """
+    rng, target = np.random.default_rng(seed), federation.target
+    low, high = float(target.low or 0.0), float(target.high or 0.0)
+    found = {}
+    for member in federation.members:
+        ids = np.repeat(np.array(member.nodes), per_node)
+        X = np.column_stack([rng.uniform(f.low, f.high, len(ids)) for f in federation.features])
+        bounds = np.array([[f.low, f.high] for f in federation.features])
+        share = ((X - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])).mean(axis=1)
+        noise = rng.normal(scale=0.02 * (high - low), size=len(ids))
+        y = (low + (high - low) * (0.3 + 0.4 * share) + noise).clip(low, high)
+        found[member.name] = Rows(X, y, ids, np.ones(len(ids)))
+    return found

@@ -6,7 +6,7 @@ neighbours exchange in each round. Every site runs the same steps in the same or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from nefele.program import Program, Sum, largest, total
 from nefele.runtime.part import Part
 from nefele.runtime.programs import Fitted, fit, one_model
 from nefele.sites.federation import Federation
+from nefele.sites.frozen import hold, present
 from nefele.sites.relaxing import fit_relaxed
 
 Report = Callable[[str, int, float], object]  # stage, round, last certified gap
@@ -108,8 +109,10 @@ class Learner:
         The member.
     rows : Rows
         Its rows, classes as numbers.
-    members : list of str, optional
-        Those that take part; default: all.
+    gone : list of str, optional
+        Members that have left.
+    held : dict of name to array, optional
+        Parameters of nodes of these that are held here, see `nefele.sites.frozen`.
     report : callable, optional
         Is told of every round.
     """
@@ -117,19 +120,20 @@ class Learner:
     federation: Federation
     name: str
     rows: Rows
-    members: list[str] | None = None
+    gone: Sequence[str] = ()
+    held: Mapping[str, Array] = field(default_factory=dict)
     report: Report = lambda stage, k, gap: None
     graph: Graph = field(init=False)
 
     def __post_init__(self) -> None:
-        whole, owner = self.federation.graph(), self.federation.owner
-        there = self.members or [member.name for member in self.federation.members]
-        keep = np.array([owner[node] in there for node in whole.ids.tolist()])
-        self.graph = whole if keep.all() else _rest(whole, keep)
-        number = {name: k for k, name in enumerate(there)}
-        self.names = there
+        freeze = self.federation.absent == "freeze"
+        self.graph, owner = present(self.federation, self.gone, freeze)
+        self.names = [m.name for m in self.federation.members if m.name not in self.gone]
+        number = {name: k for k, name in enumerate(self.names)}
         self.owner = np.array([number[owner[node]] for node in self.graph.ids.tolist()])
         self.nodes = np.flatnonzero(self.owner == number[self.name])
+        real = np.isin(self.graph.ids[self.nodes], self.federation.member(self.name).nodes)
+        self.own = self.nodes[real]  # without those that are held for others
 
     # -- rows and parts -------------------------------------------------------------------------
 
@@ -160,10 +164,13 @@ class Learner:
         penalty = self.federation.penalty
         return Problem(self.graph, data, loss=self.loss, penalty=penalty, lam=lam)
 
-    def part(self, rows: Rows, scales: Scales, lam: float) -> Part:
-        """The part of it that this site owns."""
+    def part(self, rows: Rows, scales: Scales, lam: float, held: bool = True) -> Part:
+        """The part of it that this site owns, with what it holds for those who have left."""
         problem = self.problem(rows, scales, lam)
-        return Part(self.name, problem, self.nodes, self.owner, self.names)
+        part = Part(self.name, problem, self.nodes, self.owner, self.names)
+        if held:
+            hold(part, self.graph.ids[self.nodes].tolist(), self.held)
+        return part
 
     def scales(self, rows: Rows) -> Program[Scales]:
         """Scales as agreed: from bounds, or from sums over all rows."""
@@ -255,7 +262,7 @@ class Learner:
         if self.federation.alphas is not None:
             found = sorted({a for a in self.federation.alphas if a > 0}, reverse=True)
             return np.array(found)
-        part = self.part(rows, scales, 1.0)
+        part = self.part(rows, scales, 1.0, held=False)
         weight = float(self.graph.weight.mean()) if self.graph.n_edges else 1.0
         bend = yield from largest(part.loss.curvature().max(initial=0.0))
         one = yield from one_model(part)
@@ -273,7 +280,7 @@ class Learner:
     ) -> Program[tuple[Scores, Array, Array | None]]:
         """Own data only, one model and coupled models at the held-out rows."""
         part = self.part(train, scales, alpha)
-        one = yield from one_model(part)
+        one = yield from one_model(self.part(train, scales, alpha, held=False))
         own = part.loss.minimise()
         yield from self.fit(part, self.federation.tol, "comparison")
         same = np.full(part.d, np.nan) if one is None else one
@@ -281,13 +288,13 @@ class Learner:
         pooled = np.broadcast_to(same, part.w1.shape)
         models = (np.where(with_rows[:, None], own, pooled), pooled, part.w1)
         found = [self.errors(test, scales, w) for w in models]
-        place = np.searchsorted(self.nodes, self.graph.positions(test.node_ids))
+        place = np.searchsorted(self.own, self.graph.positions(test.node_ids))
 
         def by_node(k: int) -> Array:
-            return np.stack([np.bincount(place, row[k], len(self.nodes)) for row in found])
+            return np.stack([np.bincount(place, row[k], len(self.own)) for row in found])
 
-        count = np.bincount(place, minlength=len(self.nodes))
-        scores = Scores(self.graph.ids[self.nodes], count, by_node(0), by_node(1))
+        count = np.bincount(place, minlength=len(self.own))
+        scores = Scores(self.graph.ids[self.own], count, by_node(0), by_node(1))
         mine = np.concatenate([scores.error.sum(axis=1), scores.wrong.sum(axis=1), [len(place)]])
         # One model of a loss without second derivatives is not known: NaN stays at home.
         sums = yield Sum(np.where(np.isnan(mine), np.inf, mine))
@@ -312,11 +319,3 @@ class Learner:
         right = logs[np.arange(len(z)), code]
         floor = np.log(np.finfo(float).eps)
         return -np.maximum(right, floor), (z.argmax(axis=1) != code).astype(float)
-
-
-def _rest(graph: Graph, keep: NDArray[np.bool_]) -> Graph:
-    """The graph of some of the nodes."""
-    place = np.cumsum(keep) - 1
-    there = keep[graph.head] & keep[graph.tail]
-    ends = place[graph.head[there]], place[graph.tail[there]]
-    return Graph(graph.ids[keep], *ends, graph.weight[there])

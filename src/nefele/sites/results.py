@@ -6,7 +6,7 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,24 +22,19 @@ from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
 from nefele.sites.learning import Learner, Learnt
-
-if TYPE_CHECKING:
-    from nefele.sites.site import Site
+from nefele.sites.page import write_page
 
 NODE = "node"  # column of the node ids in the model
 
 
 def write_results(
-    site: Site, learner: Learner, learnt: Learnt, driver: Driver, gone: list[str]
+    folder: Path, run: str, learner: Learner, learnt: Learnt, driver: Driver
 ) -> dict[str, Any]:
-    """Write all files of a run, and return the facts of run.json."""
-    from nefele.sites.page import write_page
-
-    folder = site.run_folder
+    """Write all files of a run into its folder, and return the facts of run.json."""
     site_model(learner, learnt).save(folder / "model.nefele")
     _write_table(folder / "metrics.csv", metrics(learnt))
     _write_table(folder / "ledger.csv", ledger(driver))
-    facts = _facts(site, learnt, driver, gone)
+    facts = _facts(run, learner, learnt, driver)
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
     write_page(folder, facts, learnt, driver)
@@ -54,7 +49,7 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
     """The estimator with the models of the own nodes, for rows in the units of the data."""
     federation, rows, scales = learner.federation, learnt.rows, learnt.scales
     classes = federation.target.classes
-    whole, nodes = learner.graph, learner.nodes
+    whole, nodes = learner.graph, learner.own
     inside = np.isin(whole.head, nodes) & np.isin(whole.tail, nodes)
     head, tail = (np.searchsorted(nodes, end[inside]) for end in (whole.head, whole.tail))
     graph = Graph(whole.ids[nodes], head, tail, whole.weight[inside])
@@ -81,9 +76,11 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
         learner.n_outputs,
     )  # fmt: skip
     design = Design(own, scales.shift, scales.scale, coupled, learner.n_outputs, scales.offset)
-    w = _sorted_classes(learnt.part.w1, classes)
     part, fitted = learnt.part, learnt.fitted
-    mine = part.counted & np.isin(part.graph.tail, part.own)
+    w = _sorted_classes(part.w1[np.isin(learner.nodes, nodes)], classes)
+    mine = np.isin(part.graph.ids[part.graph.head], graph.ids) & np.isin(
+        part.graph.ids[part.graph.tail], graph.ids
+    )
     certificate = fitted.certificate
     result = Result(
         problem=own, w=w, u=part.u1[mine], objective=certificate.objective, gap=fitted.gap,
@@ -137,22 +134,24 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+def _facts(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[str, Any]:
+    federation, gone = learner.federation, list(learner.gone)
     fitted, scores = learnt.fitted, learnt.scores
     with np.errstate(invalid="ignore", divide="ignore"):
         own = scores.error.sum(axis=1) / scores.count.sum()
     names = (OWN, POOLED, COUPLED)
     return {
-        "federation": site.federation.name,
-        "hash": site.federation.hash,
-        "name": site.name,
-        "run": site.run_name,
+        "federation": federation.name,
+        "hash": federation.hash,
+        "name": learner.name,
+        "run": run,
         "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
         "gone": gone,
+        "held": federation.absent == "freeze" and bool(gone),
         "alpha": learnt.alpha,
         "gap": _number(fitted.gap),
-        "tol": site.federation.tol,
-        "converged": bool(fitted.gap <= site.federation.tol),
+        "tol": federation.tol,
+        "converged": bool(fitted.gap <= federation.tol),
         "objective": fitted.certificate.objective,
         "certificate": fitted.certificate.form,
         "rounds": fitted.rounds,
@@ -160,7 +159,7 @@ def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[
         "kappa": _number(fitted.kappa),
         "rows": len(learnt.rows.y),
         "held_out": int(scores.count.sum()),
-        "metric": "mean squared error" if site.federation.task == "regression" else "log loss",
+        "metric": "mean squared error" if federation.task == "regression" else "log loss",
         "errors": {name: _number(error) for name, error in zip(names, own, strict=True)},
         "errors_everywhere": {
             name: _number(error) for name, error in zip(names, learnt.everywhere[0], strict=True)

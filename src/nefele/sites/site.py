@@ -23,10 +23,12 @@ from nefele.sites.config import SiteConfig
 from nefele.sites.consent import Consent, Guard, consent_of
 from nefele.sites.driver import AbsentError, Driver
 from nefele.sites.federation import Federation
+from nefele.sites.frozen import heard_nodes, held_name
 from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, expiry_message
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
+from nefele.sites.results import write_results
 from nefele.sites.rows import read_rows
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
@@ -213,11 +215,12 @@ class _Attempt:
         carrier.open(self._receive)
         try:
             while True:
-                gone = self._gone()
+                gone, held = self._gone()
+                net = network(site.federation, frozenset(gone))
                 try:
-                    return self._epoch(carrier, network(site.federation, frozenset(gone)), gone)
+                    return self._epoch(carrier, net, gone, held)
                 except AbsentError as error:
-                    self._leave(error, gone)
+                    self._leave(error, gone, held)
         except BaseException:
             self.status.write(state="failed")
             raise
@@ -228,17 +231,17 @@ class _Attempt:
         if self.driver is not None:
             self.driver.receive(sender, blob)
 
-    def _epoch(self, carrier: Carrier, net: Network, gone: list[str]) -> SiteRun:
-        from nefele.sites.results import write_results
-
+    def _epoch(
+        self, carrier: Carrier, net: Network, gone: list[str], held: dict[str, Any]
+    ) -> SiteRun:
         site, federation = self.site, self.site.federation
         links = net.of(site.name)
         key = run_key(site.run_folder / "run.key")
         peers = site.network.of(site.name).peers  # those who have left are told so
         seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
         patience = None if federation.absent == "wait" else federation.absent_after
-        learner = Learner(federation, site.name, self.rows, net.members, self.status.report)
-        with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone)) as journal:
+        learner = Learner(federation, site.name, self.rows, gone, held, self.status.report)
+        with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone, held)) as journal:
             driver = Driver(
                 links,
                 carrier,
@@ -251,7 +254,7 @@ class _Attempt:
             )
             self.driver = driver
             learnt = driver.run(learner.run())
-            facts = write_results(site, learner, learnt, driver, gone)
+            facts = write_results(site.run_folder, site.run_name, learner, learnt, driver)
             self.status.write(state="ending", gap=learnt.fitted.gap)
             if not driver.linger(federation.absent_after):
                 late = ", ".join(driver.waiting)
@@ -259,7 +262,7 @@ class _Attempt:
         self.status.write(state="finished", late={})
         return SiteRun(site.run_folder, learnt, driver, gone, facts)
 
-    def _meta(self, gone: list[str]) -> bytes:
+    def _meta(self, gone: list[str], held: dict[str, Any]) -> bytes:
         """What a journal belongs to: another file, other rows or versions are another run."""
         rows = self.rows
         digest = hashlib.sha256()
@@ -269,6 +272,7 @@ class _Attempt:
             "federation": self.site.federation.hash,
             "run": self.site.run_name,
             "without": gone,
+            "held": held,
             "rows": digest.hexdigest(),
             "versions": {name: version(name) for name in ("nefele", "numpy", "scipy", "numba")},
         }
@@ -280,15 +284,28 @@ class _Attempt:
     def _list(self) -> Path:
         return self.site.run_folder / "gone.json"
 
-    def _gone(self) -> list[str]:
-        return list(json.loads(self._list.read_bytes())) if self._list.exists() else []
+    def _gone(self) -> tuple[list[str], dict[str, Any]]:
+        """Who has left, and the parameters of their nodes that are held here."""
+        if not self._list.exists():
+            return [], {}
+        found = json.loads(self._list.read_bytes())
+        return list(found["gone"]), dict(found["held"])
 
-    def _leave(self, error: AbsentError, gone: list[str]) -> None:
+    def _leave(self, error: AbsentError, gone: list[str], held: dict[str, Any]) -> None:
         """Go on without some members, as agreed."""
-        if self.site.name in error.names:
+        site = self.site
+        if site.name in error.names:
             raise ValueError(
-                f"{self.site.name} has been away for longer than agreed, and the others go on "
-                "without it. Ask them for a new run."
+                f"{site.name} has been away for longer than agreed, and the others go on without "
+                "it. Ask them for a new run."
             ) from None
-        self.tell(f"Away for too long, the others go on without: {', '.join(error.names)}.")
-        write(self._list, json.dumps([*gone, *error.names]).encode())
+        held = dict(held)
+        for name in error.names if site.federation.absent == "freeze" else ():
+            rows = {} if self.driver is None else self.driver.latest
+            for k, node in enumerate(heard_nodes(site.federation, site.name, name)):
+                if name in rows:
+                    held[held_name(node, site.name)] = rows[name][k].tolist()
+        how = "as it last was heard" if held else "without"
+        self.tell(f"Away for too long, the others go on {how}: {', '.join(error.names)}.")
+        content = {"gone": [*gone, *error.names], "held": held}
+        write(self._list, json.dumps(content).encode())

@@ -153,6 +153,12 @@ class Terms:
                 f'method "{self.method}" needs penalty "squared_l2"; got "{self.penalty}". Its '
                 'update is exact for squared differences only. Use it, or method "algorithm1".'
             )
+        if self.absent == "freeze" and (self.standardize == "sums" or self.method == "predictions"):
+            raise ValueError(
+                'absent = "freeze" needs parameters that mean the same with and without a member: '
+                f'standardize = "bounds" or "none", and a method on parameters; got '
+                f'"{self.standardize}" and "{self.method}".'
+            )
         if not self.wait:
             self._check_no_wait()
         if self.masked:
