@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,9 +83,13 @@ class Traffic:
 
     def add(self, message: Message) -> None:
         """Count one more."""
-        self.messages += 1
-        self.floats += message.floats
-        self.bytes += message.nbytes
+        self.more(1, message.floats, message.nbytes)
+
+    def more(self, messages: int, floats: int, bytes: int) -> None:
+        """Count many more."""
+        self.messages += messages
+        self.floats += floats
+        self.bytes += bytes
 
 
 @dataclass
@@ -146,15 +151,33 @@ class Ledger:
 
     def record(self, message: Message, fate: str = "delivered") -> None:
         """Enter a message that is sent now; its fate is "delivered", "late" or "lost"."""
-        self.total.add(message)
-        self.by_content.setdefault(message.content, Traffic()).add(message)
-        a, b = message.edge or (message.sender, message.receiver)
-        edge = (b, a) if (b, a) in self.by_edge else (a, b)
-        self.by_edge.setdefault(edge, Traffic()).add(message)
         way = (message.sender, message.receiver, message.content)
-        self.by_way.setdefault(way, Traffic()).add(message)
+        edge = message.edge or (message.sender, message.receiver)
+        self._enter(way, edge, 1, message.floats, message.nbytes)
         self.lost += fate == "lost"
         self.late += fate == "late"
+
+    def _enter(self, way: tuple[Any, Any, str], edge: tuple[Any, Any], *sizes: int) -> None:
+        a, b = edge
+        edge = (b, a) if (b, a) in self.by_edge else (a, b)
+        self.by_content.setdefault(way[2], Traffic()).more(*sizes)
+        self.by_edge.setdefault(edge, Traffic()).more(*sizes)
+        self.by_way.setdefault(way, Traffic()).more(*sizes)
+        self.total.more(*sizes)
+
+    @classmethod
+    def of(cls, ways: Mapping[tuple[Any, Any, str], Traffic], rounds: int = 0) -> Ledger:
+        """The books of sums by (sender, receiver, content).
+
+        Examples
+        --------
+        >>> Ledger.of({("a", "b", "dual"): Traffic(2, 6, 48)}).by_content["dual"].floats
+        6
+        """
+        ledger = cls(rounds)
+        for way, sums in ways.items():
+            ledger._enter(way, way[:2], sums.messages, sums.floats, sums.bytes)
+        return ledger
 
     def miss(self, late: bool, refused: bool = False) -> None:
         """A message that was on its way is lost, or refused where it arrived; late no more.

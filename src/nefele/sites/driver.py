@@ -21,17 +21,17 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.program import Exchange, Heard, Program, Sum, Work, check_request
-from nefele.runtime.messages import Ledger, Message
+from nefele.runtime.messages import Ledger, Traffic
 from nefele.runtime.tree import Tree, join
 from nefele.sites.carriers import Carrier
 from nefele.sites.journal import HEARD, SAID, Journal, Record
 from nefele.sites.sealing import Seal, is_hello, is_sealed
-from nefele.sites.wire import Kind, Packet, RefusedError, decode, encode
+from nefele.sites.wire import Kind, Packet, RefusedError
 
 T = TypeVar("T")
 
-_NO_MARK = bytes(16)
-_FIRST, _LAST = 0.2, 2.0  # seconds until something is said again, doubling between these
+_FIRST, _LAST = 0.05, 2.0  # seconds until something is said again, doubling between these
+_PATIENT = 5.0  # and at first so many times as long as answers have taken of late
 _BROKEN = 1000  # messages of a peer that were refused, from which its link counts as broken
 _AHEAD = 2  # requests that a peer can be ahead
 _FAREWELLS = 3
@@ -117,8 +117,6 @@ class Driver:
     ----------
     number : int
         Of the present request.
-    ledger, heard : Ledger
-        What was sent, each message once, and what was used.
     refused : Counter of (peer, reason)
     again : int
         Messages that were said again.
@@ -145,7 +143,8 @@ class Driver:
         self.me, self.peers, self.epoch = links.me, links.peers, epoch_of(gone)
         self.place = {name: i for i, name in enumerate(links.members)}
         self.number = 0
-        self.ledger, self.heard = Ledger(), Ledger()
+        self._sent: dict[tuple[str, str], Traffic] = {}  # by peer and content
+        self._heard: dict[tuple[str, str], Traffic] = {}
         self.refused: Counter[tuple[str, str]] = Counter()
         self.again = self.wire_bytes = 0
         self.waiting: list[str] = []
@@ -161,10 +160,23 @@ class Driver:
         self._past: Iterator[Record] | None = None
         self._last_word = dict.fromkeys(self.peers, time.monotonic())
         self._ended = False
+        self._usual = _FIRST  # seconds in which answers come
 
     def receive(self, sender: str, blob: bytes) -> None:
         """Take what a carrier brings; from any thread."""
         self._queue.put((sender, blob))
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was said, each message once."""
+        ways = {(self.me, peer, what): sums for (peer, what), sums in self._sent.items()}
+        return Ledger.of(ways, self.number)
+
+    @property
+    def heard(self) -> Ledger:
+        """What was used of all that came."""
+        ways = {(peer, self.me, what): sums for (peer, what), sums in self._heard.items()}
+        return Ledger.of(ways, self.number)
 
     # -- programs -------------------------------------------------------------------------------
 
@@ -173,13 +185,17 @@ class Driver:
         self._past = None if self.journal.empty else self.journal.records()
         for name in self.peers if self._past is None else ():
             self._greet(name)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._drive(program)
+
+    def _drive(self, program: Program[T]) -> T:
         answer: Any = None
         while True:
             try:
-                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    request = program.send(answer)
+                request = program.send(answer)
             except StopIteration as end:
                 self._ended, self._now = True, []
+                self.journal.add()
                 return end.value
             check_request(request)
             if isinstance(request, Work):
@@ -191,7 +207,6 @@ class Driver:
             self.number += 1
             self._now = []
             answer = (self._exchange if isinstance(request, Exchange) else self._sum)(request)
-            self.ledger.rounds = self.heard.rounds = self.number
             self.told(self)
 
     def _work(self, work: Work) -> Any:
@@ -221,21 +236,21 @@ class Driver:
         if self._past is not None:
             while (record := self._next_past()) is not None and record.peer < len(self.place):
                 name = self.links.members[record.peer]
-                self._news[name] = decode(record.payload, _NO_MARK)
+                self._news[name] = self.seal.decode_from(name, record.payload)
                 fresh.append(name)
             if record is not None:  # what ends the news of one post
                 return self._newest(request, fresh)
         for to, values in request.arrays.items():
             self.allow(request.content, to, values)
             packet = Packet(Kind.NEWS, request.content, self.epoch, self.posts, values)
-            self.ledger.record(_message(self.me, to, packet))
+            self._count(self._sent, to, packet)
             self._send(to, packet)
         due = time.monotonic() + _PAUSE
         while not self._fresh and (now := time.monotonic()) < due:
             self._take(due - now)
         fresh = sorted(self._fresh & set(request.arrays), key=self.place.__getitem__)
         self._fresh.clear()
-        rows = [Record(HEARD, self.number, self.place[q], _plain(self._news[q])) for q in fresh]
+        rows = [Record(HEARD, self.number, self.place[q], self._news[q].raw) for q in fresh]
         self.journal.add(*rows, Record(HEARD, self.number, len(self.place), b""))
         return self._newest(request, fresh)
 
@@ -247,7 +262,7 @@ class Driver:
             if packet is not None and self._usable(name, packet, request.content, shape):
                 found[name] = packet.values
         for name in fresh:
-            self.heard.record(_message(name, self.me, self._news[name]))
+            self._count(self._heard, name, self._news[name])
         return Heard(found, frozenset(fresh) & found.keys())
 
     def _sum(self, request: Sum) -> Array:
@@ -271,15 +286,29 @@ class Driver:
             if to not in self._last_word:
                 raise ValueError(f"{self.me!r} has no link to {to!r}.")
             self.allow(packet.content, to, packet.values)
-            self.ledger.record(_message(self.me, to, packet))
-            record = Record(SAID, self.number, self.place[to], _plain(packet))
-            if not self._repeated(record):
-                fresh.append((to, packet, record))
+            self._count(self._sent, to, packet)
+            plain = self.seal.encode(to, packet)
+            record = Record(SAID, self.number, self.place[to], plain)
             self._now.append((to, packet))
-        if fresh:
-            self.journal.add(*(record for _, _, record in fresh))
-        for to, packet, _ in fresh:
-            self._send(to, replace(packet, again=True) if self._behind else packet)
+            if not self._repeated(record):
+                fresh.append((to, record, packet))
+        if not fresh:
+            return
+        self.journal.add(*(record for _, record, _ in fresh))
+        for to, record, packet in fresh:
+            if self._behind:
+                self._send(to, replace(packet, again=True))
+            else:
+                self._send_plain(to, record.payload)
+
+    @staticmethod
+    def _count(books: dict[tuple[str, str], Traffic], peer: str, packet: Packet) -> None:
+        sums = books.get((peer, packet.content))
+        if sums is None:
+            sums = books[peer, packet.content] = Traffic()
+        sums.messages += 1
+        sums.floats += packet.values.size
+        sums.bytes += packet.values.nbytes
 
     def _repeated(self, record: Record) -> bool:
         """Whether the journal has it already, and says the same."""
@@ -306,12 +335,15 @@ class Driver:
         return record
 
     def _send(self, to: str, packet: Packet) -> None:
+        self.again += packet.again or packet.old
+        self._send_plain(to, self.seal.encode(to, packet))
+
+    def _send_plain(self, to: str, plain: bytes) -> None:
         if not self.seal.knows(to):
             self._greet(to)
             return
-        blob = self.seal.seal(to, packet)
+        blob = self.seal.seal(to, plain)
         self.wire_bytes += len(blob)
-        self.again += packet.again or packet.old
         self.carrier.send(to, blob)
 
     def _greet(self, to: str, ask: bool = True) -> None:
@@ -323,7 +355,7 @@ class Driver:
         """Say again what was said in some request to one who still waits there."""
         old = number < self.number or self._ended
         for payload in self.journal.said(number, self.place[to]):
-            self._send(to, replace(decode(payload, _NO_MARK), old=old, epoch=self.epoch))
+            self._send(to, replace(self.seal.decode(to, payload), old=old))
 
     # -- hearing --------------------------------------------------------------------------------
 
@@ -338,10 +370,12 @@ class Driver:
                 break
             if (record.kind, record.number, record.peer) != (HEARD, self.number, self.place[name]):
                 raise ValueError(f"{str(self.journal.path)!r} is damaged. Remove it to begin anew.")
-            found[name] = decode(record.payload, _NO_MARK)
+            found[name] = self.seal.decode_from(name, record.payload)
         known = set(found)
-        wait, due = _FIRST, time.monotonic() + (0.0 if self._behind else _FIRST)
-        behind = False
+        start = time.monotonic()
+        wait = min(max(_PATIENT * self._usual, _FIRST), _LAST)
+        due = start if self._behind else start + wait
+        behind = insisted = False
         while True:
             for name in [name for name in shapes if name not in found]:
                 packet = self._inbox.pop((self.number, kind, name), None)
@@ -351,6 +385,7 @@ class Driver:
             if not self.waiting:
                 break
             if (now := time.monotonic()) >= due:
+                insisted = True
                 self._insist()
                 wait, due = min(2 * wait, _LAST), now + wait
                 self._check_absent()
@@ -358,12 +393,14 @@ class Driver:
             self._take(max(due - now, 0.001))
         fresh = [name for name in shapes if name not in known]
         if fresh:
+            if time.monotonic() < due and not insisted:  # otherwise something was lost
+                self._usual += 0.1 * (time.monotonic() - start - self._usual)
             self._behind = behind
-            self.journal.add(
-                *(Record(HEARD, self.number, self.place[q], _plain(found[q])) for q in fresh)
+            self.journal.keep(
+                *(Record(HEARD, self.number, self.place[q], found[q].raw) for q in fresh)
             )
         for name in shapes:
-            self.heard.record(_message(name, self.me, found[name]))
+            self._count(self._heard, name, found[name])
             if content == "parameters":
                 self.latest[name] = found[name].values
         return {name: found[name].values for name in shapes}
@@ -514,12 +551,3 @@ class Driver:
 
     def _bye(self, to: str, again: bool) -> None:
         self._send(to, Packet(Kind.BYE, "sums", self.epoch, self.number, np.zeros(0), again))
-
-
-def _plain(packet: Packet) -> bytes:
-    """A message as the journal keeps it."""
-    return encode(packet, _NO_MARK)
-
-
-def _message(sender: str, receiver: str, packet: Packet) -> Message:
-    return Message(sender, receiver, packet.number, packet.content, packet.values)

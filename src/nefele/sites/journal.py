@@ -67,6 +67,7 @@ class Journal:
                 f"{str(path)!r} must belong to this run with these rows and this version; it does "
                 "not. Put the files back, or remove the folder of the run to begin anew."
             )
+        self._kept: list[Record] = []
         self._end = self._start
         for record in self.records():
             self._note(record.number)
@@ -80,9 +81,9 @@ class Journal:
     def __exit__(self, *args: object) -> None:
         self.close()
 
-    def _note(self, number: int) -> None:
+    def _note(self, number: int, more: int = 0) -> None:
         while len(self._places) < number:
-            self._places.append(self._end)
+            self._places.append(self._end + more)
 
     def records(self, number: int = 1) -> Iterator[Record]:
         """All that is there from some request on, in order."""
@@ -96,11 +97,15 @@ class Journal:
                     return
                 yield Record(kind, number, peer, payload)
 
+    def keep(self, *records: Record) -> None:
+        """Keep records until the next ones are written: nothing that was said rests on them yet."""
+        self._kept += records
+
     def add(self, *records: Record) -> None:
         """Write records, in one piece."""
-        out = bytearray()
+        out, records, self._kept = bytearray(), (*self._kept, *records), []
         for record in records:
-            self._note(record.number)
+            self._note(record.number, len(out))
             head = _RECORD.pack(record.kind, record.number, record.peer, len(record.payload), 0)
             check = zlib.crc32(head[:-4] + record.payload)
             out += head[:-4] + struct.pack("<I", check) + record.payload
@@ -122,5 +127,6 @@ class Journal:
     def close(self) -> None:
         """Write all of it to the disk."""
         if not self._file.closed:
+            self.add()
             os.fsync(self._file.fileno())
             self._file.close()

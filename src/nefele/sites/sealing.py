@@ -11,12 +11,14 @@ import base64
 import json
 import os
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run_mark
 
 _HELLO, _SEALED = b"H", b"S"
+_NONCE = 25  # bytes before what is sealed: the kind, and the nonce
 _LONGEST = 16384  # bytes of a hello
 _NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'
 
@@ -71,28 +73,30 @@ class Seal:
         told: Callable[[str, bytes], object] = lambda name, certificate: None,
     ) -> None:
         try:
-            from nacl.public import Box, PrivateKey, PublicKey
+            from nacl import bindings
         except ImportError as error:  # pragma: no cover
             raise ImportError(_NEEDS) from error
-        self._box, self._public = Box, PublicKey
-        self._private = PrivateKey(key)
+        self._nacl, self._private = bindings, key
+        # Never used twice with a key: drawn for this process, then counted.
+        first = os.urandom(16)
+        self._nonces = (first + number.to_bytes(8, "little") for number in count())
         self.signer, self.federation, self.run, self.told = signer, federation, run, told
         self.peers = frozenset(peers)
         me = signer.name
         self._out = {name: run_mark(federation, run, me, name) for name in self.peers}
         self._in = {name: run_mark(federation, run, name, me) for name in self.peers}
-        self._boxes: dict[str, Any] = {}
+        self._secrets: dict[str, bytes] = {}
         self._keys: dict[str, bytes] = {}
 
     def knows(self, name: str) -> bool:
         """Whether a peer's hello has come."""
-        return name in self._boxes
+        return name in self._secrets
 
     # -- hello ----------------------------------------------------------------------------------
 
     def hello(self, ask: bool) -> bytes:
         """Who this is and its key of the run, signed; `ask` for the other's."""
-        key = bytes(self._private.public_key)
+        key = self._nacl.crypto_scalarmult_base(self._private)
         signature = self.signer.sign(self._said(self.signer.name, key))
         content = {
             "version": VERSION,
@@ -134,22 +138,37 @@ class Seal:
         except ValueError as error:
             raise RefusedError("not signed by its certificate", str(error)) from None
         if self._keys.get(sender) != key:
+            self._secrets[sender] = self._nacl.crypto_box_beforenm(key, self._private)
             self._keys[sender] = key
-            self._boxes[sender] = self._box(self._private, self._public(key))
         return bool(found["ask"])
 
     # -- messages -------------------------------------------------------------------------------
 
-    def seal(self, to: str, packet: Packet) -> bytes:
-        """The bytes that go to a peer whose hello has come."""
-        return _SEALED + bytes(self._boxes[to].encrypt(encode(packet, self._out[to])))
+    def encode(self, to: str, packet: Packet) -> bytes:
+        """A message to a peer as bytes that are not sealed yet."""
+        return encode(packet, self._out[to])
+
+    def decode(self, to: str, plain: bytes) -> Packet:
+        """The way back."""
+        return decode(plain, self._out[to])
+
+    def decode_from(self, sender: str, plain: bytes) -> Packet:
+        """The message of a peer that was opened before."""
+        return decode(plain, self._in[sender])
+
+    def seal(self, to: str, plain: bytes) -> bytes:
+        """What goes to a peer whose hello has come."""
+        nonce = next(self._nonces)
+        sealed = self._nacl.crypto_box_easy_afternm(plain, nonce, self._secrets[to])
+        return b"".join((_SEALED, nonce, sealed))
 
     def open(self, sender: str, blob: bytes) -> Packet:
         """The message of a peer; a `RefusedError` when it is not what that peer has sealed."""
-        if sender not in self._boxes:
+        if sender not in self._secrets:
             raise RefusedError("unknown sender" if sender not in self.peers else "no hello yet")
+        secret = self._secrets[sender]
         try:
-            plain = self._boxes[sender].decrypt(blob[1:])
+            plain = self._nacl.crypto_box_open_easy_afternm(blob[_NONCE:], blob[1:_NONCE], secret)
         except Exception:  # whatever changed bytes provoke
             raise RefusedError("changed or forged") from None
         return decode(plain, self._in[sender])

@@ -60,6 +60,8 @@ class Packet:
         The sender has said this before and still waits.
     old : bool
         An answer to such a message from one who is further.
+    raw : bytes
+        The bytes that it was made of, if it came in some.
     """
 
     kind: Kind
@@ -69,6 +71,7 @@ class Packet:
     values: Array
     again: bool = False
     old: bool = False
+    raw: bytes = b""
 
 
 def run_mark(federation: str, run: str, sender: str, receiver: str) -> bytes:
@@ -126,6 +129,7 @@ def decode(blob: bytes, mark: bytes) -> Packet:
         _values(blob, axes),
         bool(flags & 1),
         bool(flags & 2),
+        blob,
     )
 
 
