@@ -13,15 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nefele.sites.carriers.names import check_federation, check_name, host_and_port
-from nefele.sites.carriers.zenoh_settings import (
-    RELAY,
-    check_files,
-    import_zenoh,
-    key,
-    open_session,
-    rights,
-    settings,
-)
+from nefele.sites.carriers.zenoh_session import Session, import_zenoh
+from nefele.sites.carriers.zenoh_settings import RELAY, check_files, key, rights, settings
 
 MINUTE = 60.0
 
@@ -76,7 +69,7 @@ class Relay:
         import_zenoh()
         self.bytes: Counter[tuple[str, str]] = Counter()
         self._most_bytes, self._count = most_bytes, count
-        self._session: Any = None
+        self._session: Session | None = None
 
     @property
     def members(self) -> list[str]:
@@ -101,12 +94,10 @@ class Relay:
             listen=[self.listen],
             most_bytes=self._most_bytes,
         )
-        self._session = open_session(values)
+        self._session = Session(values)
         for a, b in self.pairs if self._count else ():
             for pair in ((a, b), (b, a)):
-                self._session.declare_subscriber(
-                    key(self.federation, *pair), partial(self._add, pair)
-                )
+                self._session.subscribe(key(self.federation, *pair), partial(self._add, pair))
 
     def close(self) -> None:
         """End all links."""

@@ -13,15 +13,8 @@ from typing import Any
 from nefele.sites.carriers import Receive
 from nefele.sites.carriers.names import check_federation, check_neighbours, host_and_port
 from nefele.sites.carriers.tunnel import Tunnel, proxy_for
-from nefele.sites.carriers.zenoh_settings import (
-    RELAY,
-    check_files,
-    import_zenoh,
-    key,
-    open_session,
-    rights,
-    settings,
-)
+from nefele.sites.carriers.zenoh_session import Session, import_zenoh
+from nefele.sites.carriers.zenoh_settings import RELAY, check_files, key, rights, settings
 
 _PATIENCE = 3.0  # seconds for a first sign of the relay
 _AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds between attempts to open the session at the relay
@@ -206,18 +199,15 @@ class _End:
     """One session with a publisher and a subscriber for each neighbour."""
 
     def __init__(self, values: dict[str, Any], carrier: Zenoh, receive: Receive) -> None:
-        zenoh = import_zenoh()
-        self._session = open_session(values)
+        self._session = Session(values)
         self._most_bytes, self._refused = carrier._most_bytes, carrier.refused
         self._publishers: dict[str, Any] = {}
         for other in carrier.neighbours:
-            self._session.declare_subscriber(
+            self._session.subscribe(
                 key(carrier.federation, other, carrier.me), self._taker(other, receive)
             )
-            self._publishers[other] = self._session.declare_publisher(
-                key(carrier.federation, carrier.me, other),
-                express=True,
-                congestion_control=zenoh.CongestionControl.DROP,
+            self._publishers[other] = self._session.publisher(
+                key(carrier.federation, carrier.me, other)
             )
 
     def leads_to(self, to: str) -> bool:
