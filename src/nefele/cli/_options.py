@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from nefele.runs.config import RunConfig
 
 Flag = typer.Option
 
@@ -46,6 +50,16 @@ def split_names(text: str | None, option: str) -> tuple[str, ...] | None:
             "for the default."
         )
     return names
+
+
+def as_config(given: dict[str, Any], **more: Any) -> RunConfig:
+    """A configuration of those arguments of a command that bear the names of its fields."""
+    from nefele.runs.config import RunConfig
+
+    names = [one.name for one in fields(RunConfig) if one.name in given]
+    lists = {name: split_names(given[name], f"--{name}") for name in ("features", "coords")}
+    values = {name: given[name] for name in names} | lists | {"data": str(given["data"])}
+    return RunConfig(**values | more)
 
 
 def file_stem(data: Path) -> str:

@@ -22,7 +22,7 @@ from nefele.cli._common import (
     say,
     teller,
 )
-from nefele.cli._options import Flag, file_stem, split_names
+from nefele.cli._options import Flag, as_config, file_stem
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
@@ -72,32 +72,10 @@ def fit(
     About a quarter of the rows of each node is held out for the comparison. The same --out goes
     on with a run that was stopped.
     """
-    from nefele.runs.config import RunConfig
-
+    given = locals()
     with input_errors():
-        config = RunConfig(
-            data=str(data),
-            node=node,
-            target=target,
-            features=split_names(features, "--features"),
-            graph=graph,
-            coords=split_names(coords, "--coords"),
-            k=k,
-            penalty=penalty,
-            alpha=_alpha(alpha),
-            time=time,
-            task=task,
-            weighting=weighting,
-            seed=seed,
-            folds=folds,
-            n_alphas=n_alphas,
-            standardize=standardize,
-            l2=l2,
-            tol=tol,
-            drop_missing=drop_missing,
-            allow_isolates=allow_isolates,
-            out=str(out or f"nefele-run-{file_stem(data)}"),
-        ).absolute(Path.cwd())
+        folder = str(out or f"nefele-run-{file_stem(data)}")
+        config = as_config(given, alpha=_alpha(alpha), out=folder).absolute(Path.cwd())
     raise typer.Exit(perform(config, force=force, resume=resume, as_json=json, quiet=quiet))
 
 

@@ -18,7 +18,7 @@ from nefele.cli._common import (
     say,
     teller,
 )
-from nefele.cli._options import Flag, file_stem, split_names
+from nefele.cli._options import Flag, as_config, file_stem, split_names
 
 if TYPE_CHECKING:
     from nefele.runs.config import RunConfig
@@ -87,32 +87,11 @@ def graph(
     Each graph is judged against no edges, against one clique, and against its own shuffled
     copies. When none helps, none is written.
     """
-    from nefele.runs.config import RunConfig
+    given = locals()
+    from nefele.runs.graphs import choose_kinds, compare_graphs
 
     with input_errors():
-        config = RunConfig(
-            data=str(data),
-            node=node,
-            target=target,
-            features=split_names(features, "--features"),
-            graph=graph,
-            coords=split_names(coords, "--coords"),
-            k=k,
-            penalty=penalty,
-            time=time,
-            task=task,
-            weighting=weighting,
-            seed=seed,
-            folds=folds,
-            n_alphas=n_alphas,
-            standardize=standardize,
-            l2=l2,
-            tol=tol,
-            drop_missing=drop_missing,
-            allow_isolates=allow_isolates,
-        )
-        from nefele.runs.graphs import choose_kinds, compare_graphs
-
+        config = as_config(given, out=None)
         wanted = None if try_ is None else split_names(try_, "--try")
         choose_kinds(config, wanted, keep)
         out = out or Path(f"nefele-graph-{file_stem(data)}.csv")
