@@ -16,7 +16,7 @@ from nefele.estimators import design as designs
 from nefele.estimators import saving
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import mismatch_message, unseen_message
-from nefele.estimators.rows_base import RowsBase
+from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import as_coordinates
 from nefele.losses import Loss, Zero
@@ -26,15 +26,14 @@ from nefele.result import DataWarning, Result, equal_groups
 
 
 @dataclass(eq=False, repr=False)
-class GTVBase(RowsBase):
-    """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
+class GTVParameters(NodeTags):
+    """The parameters of a fit but for the strength of the coupling."""
 
     graph: Any = None
     _: KW_ONLY
     node: Any = None
-    alpha: float = 1.0
     penalty: Any = "l2"
-    loss: Any = "squared"
+    loss: Any = None
     fit_intercept: bool = True
     couple: Any = None
     couple_intercept: bool = True
@@ -45,6 +44,15 @@ class GTVBase(RowsBase):
     solver: Any = "auto"
     tol: float = 1e-4
     max_iter: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class GTVBase(RowsBase, GTVParameters):
+    """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
+
+    _: KW_ONLY
+    alpha: float = 1.0
+    loss: Any = "squared"
 
     # -- for the subclasses -------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -18,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
 from nefele.estimators import fitting
-from nefele.estimators._base import GTVBase
+from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators._cv_words import summary
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
@@ -48,40 +47,20 @@ _COPIED = (
 
 
 @dataclass(eq=False, repr=False)
-class GTVBaseCV(BaseEstimator):
+class GTVBaseCV(GTVParameters):
     """Choice of alpha; a subclass names the estimator and its default score."""
 
     _estimator: ClassVar[type[GTVBase]]
     _shuffle = False
     _advice = ""
 
-    graph: Any = None
     _: KW_ONLY
-    node: Any = None
     alphas: Any = None
     n_alphas: int = 30
     cv: Any = None
     scoring: Any = None
     one_se: bool = False
-    penalty: Any = "l2"
-    loss: Any = None
-    fit_intercept: bool = True
-    couple: Any = None
-    couple_intercept: bool = True
-    weighting: str = "nodes"
-    standardize: bool = False
-    coords: Any = None
-    unseen: str = "raise"
-    solver: Any = "auto"
-    tol: float = 1e-4
-    max_iter: int | None = None
     n_jobs: int | None = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.string = self.node is not None
-        return tags
 
     def _template(self) -> Any:
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}

@@ -25,22 +25,27 @@ from nefele.graph_learning.builders import MomentsKNN, TrainingRows
 from nefele.graphs import as_graph
 
 
-class RowsBase(BaseEstimator):
-    """Takes rows and their node ids; a subclass gives the target, its parameters and the fit."""
+class NodeTags(BaseEstimator):
+    """Tells scikit-learn what X may be: sparse, and with text in the column of the node ids."""
 
-    graph: Any
     node: Any
-    coords: Any = None  # of the nodes, for graph builders; only some estimators take them
-
-    graph_: Graph
-    nodes_: NDArray[Any]
-    n_features_in_: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.string = self.node is not None
         return tags
+
+
+class RowsBase(NodeTags):
+    """Takes rows and their node ids; a subclass gives the target, its parameters and the fit."""
+
+    graph: Any
+    coords: Any = None  # of the nodes, for graph builders; only some estimators take them
+
+    graph_: Graph
+    nodes_: NDArray[Any]
+    n_features_in_: int
 
     # -- for the subclasses -------------------------------------------------------------------
 
