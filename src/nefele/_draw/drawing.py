@@ -121,18 +121,9 @@ def draw_edges(
 ) -> Any:
     """Edges as one LineCollection, coloured by values in [0, top] if there are any.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    graph : Graph
-    place : array of shape (n_nodes, 2)
-    which : mask or positions of the edges, optional
-    values : array with an entry for each of these edges, optional
-        Larger ones are darker and wider.
-    top : float, optional
-        The value of the darkest and widest; default: the largest.
-    **style
-        Of the LineCollection.
+    `which` is a mask or the positions of the edges, and `values` has an entry for each of them: the
+    larger, the darker and wider, up to `top`, by default the largest. `style` is that of the
+    LineCollection.
     """
     from matplotlib.collections import LineCollection
 
@@ -212,17 +203,9 @@ def bars(
 ) -> Any:
     """A bar for each name, blue, and orange with a hatch where not good.
 
-    Infinite values have a bar up to the edge with an arrow head, NaN a cross at zero.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    names : list of str
-    values : array of shape (n,)
-    good : bool array of shape (n,), optional
-    words : (good, not good), for the legend
-    numbers : bool
-        Whether few bars have their values above them.
+    Infinite values have a bar up to the edge with an arrow head, NaN a cross at zero. `words` for
+    good and not good are those of the legend; with `numbers`, few bars have their values above
+    them.
     """
     values = np.asarray(values, dtype=np.float64)
     good = np.ones(len(values), dtype=bool) if good is None else np.asarray(good)

@@ -20,16 +20,7 @@ _MANY = 3_000  # nodes up to which any are
 def force_layout(n: int, edges: Ints, weights: Array | None = None) -> Array:
     """Each connected component by forces, the components side by side, large ones first.
 
-    Parameters
-    ----------
-    n : int
-    edges : int array of shape (n_edges, 2)
-    weights : array of shape (n_edges,), optional
-        Light edges may be long.
-
-    Returns
-    -------
-    array of shape (n, 2)
+    Places of n nodes, shape (n, 2), for edges of shape (n_edges, 2); light edges may be long.
 
     Examples
     --------

@@ -13,15 +13,9 @@ Index = NDArray[np.int64]
 
 @numba.njit(cache=True)
 def largest_steps(values: Array, ptr: Index, first: Index, second: Index) -> Array:
-    """Kolmogorov-Smirnov statistics of pairs of nodes, shape (n_pairs,).
+    """Kolmogorov-Smirnov statistics of the pairs (first, second) of nodes, shape (n_pairs,).
 
-    Parameters
-    ----------
-    values : array of shape (n_rows,)
-        Sorted within each node.
-    ptr : int array of shape (n_nodes + 1,)
-    first, second : int arrays of shape (n_pairs,)
-        The nodes of each pair.
+    The values, shape (n_rows,), are sorted within each node; `ptr` has shape (n_nodes + 1,).
     """
     out = np.empty(len(first))
     for k in range(len(first)):

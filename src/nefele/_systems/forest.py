@@ -18,14 +18,8 @@ _UNROLLED, _LARGE = 8, 20_000  # parameters and unknowns for which unrolled loop
 class Forest:
     """The nodes of a graph without cycles, ordered so that children come before parents.
 
-    Of a graph with cycles: a spanning forest, over which `carry` sends flows.
-
-    Attributes
-    ----------
-    order : int array of shape (n_nodes,)
-        Nodes from the leaves to the roots.
-    parent, edge : int arrays of shape (n_nodes,)
-        Parent of each node and the edge to it; -1 at a root. Every component has one root.
+    Of a graph with cycles: a spanning forest, over which `carry` sends flows. `parent` and `edge`
+    have the parent of each node and the edge to it; -1 at a root, of which every component has one.
 
     Examples
     --------

@@ -31,12 +31,8 @@ _ABSOLUTE = 1e-2
 class Pull:
     """What a node has heard, as it is: for a discrepancy of the user's own.
 
-    Attributes
-    ----------
-    call : callable
-        Of two tensors of predictions on the shared rows; one number per row.
-    weights : array of shape (n_neighbours,)
-    news : array of shape (n_neighbours, m') or (n_neighbours, m', n_classes)
+    `call` takes two tensors of predictions on the shared rows and gives one number per row;
+    `weights` has shape (n_neighbours,), `news` (n_neighbours, m') or (n_neighbours, m', n_classes).
     """
 
     call: Callable[..., Any]

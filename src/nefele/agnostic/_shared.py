@@ -16,21 +16,10 @@ RULES = ("gaussian", "uniform")
 def shared_rows(
     rule: Any, n_shared: Any, rows: Rows, names: list[str] | None, node: Any, seed: int
 ) -> Array:
-    """The shared set as an array of shape (m', d).
+    """The shared set as an array of shape (m', d), by the rule `X_shared` of `FedRelaxRegressor`.
 
-    Parameters
-    ----------
-    rule : array, table, str or int
-        See `FedRelaxRegressor`.
-    n_shared : int
-        Rows to draw by a rule that is a name.
-    rows : Rows
-        Training rows of all nodes, weights > 0.
-    names : list of str, optional
-        Names of the features.
-    node : str, int or None
-        Node column, which has no place here.
-    seed : int
+    A rule that is a name draws `n_shared` rows after those of all nodes, whose weights are > 0.
+    `names` are those of the features; the node column has no place here.
     """
     rng, d = np.random.default_rng([seed, 0]), rows.X.shape[1]
     if isinstance(rule, str):

@@ -18,17 +18,10 @@ Block = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """What a node owns and keeps to itself.
+    """What a node owns and keeps to itself: m_i rows, its unfitted model, and a seed.
 
-    Attributes
-    ----------
-    name : node id
-    X, y : arrays of shape (m_i, d) and (m_i,)
-    weight : array of shape (m_i,) or None
-        None: every row counts once.
-    prototype : unfitted model
-    seed : int
-        For drawing rows, the same in every round: then the update is a fixed map.
+    A weight of None means that every row counts once. The seed draws rows, the same in every round:
+    then the update is a fixed map.
     """
 
     name: Any

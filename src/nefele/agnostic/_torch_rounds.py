@@ -26,23 +26,8 @@ _BETAS = (0.5, 0.999)
 class Rounds:
     """The state of Algorithm 1: parameters w, flow u, and the optimiser of the primal update.
 
-    Steps tau_i = gamma / degree_i and sigma_e = 1 / (2 gamma); gamma = 1 is as printed.
-
-    Parameters
-    ----------
-    stack : Stack
-    source : Source
-    labelled : bool array of shape (n_nodes,)
-        Nodes that have rows.
-    graph : Graph
-    penalty : Penalty
-    alpha : float
-    gamma : float
-    optimizer : {"adam", "sgd"}
-    lr : float
-    steps : int
-        Steps of the optimiser in each primal update.
-    batch_size : int or None
+    Steps tau_i = gamma / degree_i and sigma_e = 1 / (2 gamma); gamma = 1 is as printed. `labelled`
+    marks the nodes that have rows; each primal update takes so many `steps` of the optimiser.
     """
 
     def __init__(

@@ -16,15 +16,9 @@ from nefele.data import LocalData
 class Stack:
     """One architecture; the parameters of all nodes are one tensor of shape (n_nodes, P).
 
-    Parameters
-    ----------
-    module : Module
-        The architecture; its parameters are where all nodes start. Frozen ones (without
-        requires_grad) stay as they are and are not among the P.
-    outputs : callable
-        Shapes what the network gives: predictions (m,), or logits (m, n_classes).
-    loss : callable
-        Loss of each row.
+    All nodes start at the parameters of `module`; frozen ones (without requires_grad) stay as they
+    are and are not among the P. `outputs` shapes what the network gives, predictions (m,) or logits
+    (m, n_classes); `loss` is that of each row.
     """
 
     def __init__(self, module: Module, outputs: Callable[[Tensor], Tensor], loss: RowLoss) -> None:
@@ -94,14 +88,10 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """Rows of all nodes, padded to equal length by rows of weight zero.
+    """Rows of all nodes, padded to equal length m by rows of weight zero.
 
-    Attributes
-    ----------
-    X : tensor of shape (n_nodes, m, d)
-    y : tensor of shape (n_nodes, m)
-    weight : tensor of shape (n_nodes, m)
-        They sum to 1 at each node with rows.
+    X has shape (n_nodes, m, d), y and the weights (n_nodes, m). The weights sum to 1 at each node
+    with rows.
     """
 
     X: Tensor
@@ -112,12 +102,7 @@ class Padded:
 class Source:
     """The rows of all nodes: all of them at once, or a random batch of each node.
 
-    Parameters
-    ----------
-    data : LocalData
-    labels : bool
-        Whether y holds class numbers.
-    dtype : str
+    With `labels`, y holds class numbers.
     """
 
     def __init__(self, data: LocalData, labels: bool, dtype: str) -> None:

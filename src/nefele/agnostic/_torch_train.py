@@ -66,14 +66,8 @@ def train(
 ) -> list[float]:
     """Minimise objective(rows) + weight_decay / 2 ||w||^2; its value in each epoch.
 
-    Parameters
-    ----------
-    module : Module
-        Changed in place, and left in evaluation mode.
-    objective : callable
-        Of some rows, given as a slice or by their numbers.
-    n_rows : int
-    plan : Plan
+    The module is changed in place, and left in evaluation mode. The objective takes some of the
+    n_rows rows, as a slice or by their numbers.
     """
     parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
     if not parameters:

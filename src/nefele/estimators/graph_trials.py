@@ -27,18 +27,9 @@ Splits = list[tuple[fitting.Index, fitting.Index]]
 class Trial:
     """Scores of one graph at held-out rows.
 
-    Attributes
-    ----------
-    alpha : float
-        Strength of the coupling that the search chooses.
-    scores : array of shape (n_folds,)
-        Score of each fold, with the strength that the other folds choose.
-    verdict : Verdict
-        Whether coupling over this graph helps; its errors are those of the same strengths.
-    n_edges : int
-        Of the graph of all rows.
-    n_missed : int
-        Solves that did not reach their tolerance.
+    `alpha` is the strength of the coupling that the search chooses; the score of each fold and the
+    errors of the verdict are those of the strength that the other folds choose. `n_edges` is that
+    of the graph of all rows; `n_missed` solves did not reach their tolerance.
     """
 
     alpha: float

@@ -17,13 +17,8 @@ Ids = NDArray[Any]
 def split_nodes(X: Any, node: Any, node_ids: Any = None) -> tuple[Any, Ids | None]:
     """X without its node column, and the node id of each row (None: one pooled node).
 
-    Parameters
-    ----------
-    X : table or array of shape (n_rows, d) or, with a node column, (n_rows, d + 1)
-    node : str, int or None
-        Name of the node column of a table, or its position.
-    node_ids : array of shape (n_rows,), optional
-        The ids, when X has no node column.
+    `node` is the name of the node column of a table, or its position; without one, the ids may come
+    by `node_ids`.
 
     Examples
     --------

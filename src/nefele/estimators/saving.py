@@ -148,12 +148,7 @@ _CLASSES: dict[str, Any] = {
 def save(model: Any, path: Any, *, rows: bool = False) -> None:
     """Write a fitted estimator to one file, which replaces an old one as a whole or not at all.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    path : str or Path
-    rows : bool
-        Whether to store the training rows, which `partial_fit` needs.
+    With `rows` the training rows are stored, which `partial_fit` needs.
     """
     path = _as_path(path)
     packer = _Packer()

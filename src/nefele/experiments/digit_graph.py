@@ -16,10 +16,7 @@ _DIGITS = 6  # decimals of distances
 def digit_graph(images: list[Array]) -> Graph:
     """Each node is linked to the three nearest, with weight exp(-distance / median distance).
 
-    Parameters
-    ----------
-    images : list of arrays of shape (m_i, d)
-        Training images of each node.
+    Of the training images of each node, shape (m_i, d).
 
     Examples
     --------

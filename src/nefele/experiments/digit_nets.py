@@ -15,19 +15,10 @@ HIDDEN, ROUNDS = 32, 50
 
 
 def networks(own: Any, held: Any, graph: Graph, lam: float, seed: int) -> Cell:
-    """Shares of right labels of all networks.
+    """Shares of right labels of all networks, by their names.
 
-    Parameters
-    ----------
-    own, held : lists of (images, digits)
-    graph : Graph
-    lam : float
-        The paper's; a hundred times as much is shown, too.
-    seed : int
-
-    Returns
-    -------
-    dict of name to scores
+    `own` and `held` are lists of (images, digits). lam is the paper's; a hundred times as much is
+    shown, too.
     """
     X, y = np.vstack([X for X, _ in own]), np.concatenate([y for _, y in own])
     ids = np.repeat(np.arange(len(own)), [len(y) for _, y in own])

@@ -70,9 +70,7 @@ def deal(
 ) -> tuple[list[tuple[Array, NDArray[np.int64]]], list[tuple[Array, NDArray[np.int64]]]]:
     """Images of 0 and 1 to the first 20 nodes, of 2 and 3 to the others, none twice.
 
-    Returns
-    -------
-    training and held-out (images, digits) of each node
+    Gives the training and the held-out (images, digits) of each node.
 
     Examples
     --------

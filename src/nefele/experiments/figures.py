@@ -75,14 +75,8 @@ def curves(
 ) -> None:
     """Mean and standard deviation over the seeds against a setting, one curve per other setting.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    cells : finished cells
-    x, by : names of settings
-    pick : path of keys to the number in a cell
-    label : format of the legend
-    log : whether the vertical axis is logarithmic
+    `x` and `by` name the settings, `pick` is the path of keys to the number in a cell, `label` the
+    format of the legend; with `log` the vertical axis is logarithmic.
     """
     for k, ((value,), those) in enumerate(sorted(groups(cells, by).items())):
         points = sorted(groups(those, x).items())
@@ -104,14 +98,9 @@ def curves(
 
 
 def panels(figure: Any, cells: Sequence[Cell], titles: dict[str, str], x: str, by: str) -> None:
-    """The estimation error of each method against a setting, a panel each.
+    """The estimation error of each method against the setting x, one curve per setting of `by`.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    cells : finished cells
-    titles : {method: title of its panel}
-    x, by : names of settings
+    `titles` has the title of each method's panel.
     """
     axes = figure.subplots(1, len(titles), sharey=True)
     for ax, (name, title) in zip(axes, titles.items(), strict=True):

@@ -63,11 +63,7 @@ def sbm(
 def wide(seed: int = 0, n: int = 100, m: int = 10, d: int = 100) -> tuple[Graph, Array, Array, Any]:
     """Two blocks with fewer rows than features (Sec. VI-A2, Table I).
 
-    Returns
-    -------
-    graph : Graph
-    true : array of shape (n, d)
-    X, y : arrays of shape (n, m, d) and (n, m)
+    Gives the graph, the true models of shape (n, d), X of shape (n, m, d) and y of shape (n, m).
 
     Examples
     --------

@@ -34,15 +34,9 @@ def page(
     version: str,
     quick: bool = False,
 ) -> str:
-    """The page.
+    """The page of the experiments that were run, with their pictures (SVG by name).
 
-    Parameters
-    ----------
-    found : experiments that were run
-    pictures : SVG by name
-    left_out : reason by name, for those that were not run
-    version : of nefele
-    quick : whether the runs were quick ones
+    `left_out` says by name why others were not run; `version` is that of nefele.
 
     Examples
     --------

@@ -73,12 +73,7 @@ def with_deviation(row: Row) -> str:
 def as_table(title: str, rows: Sequence[Row], narrow: bool = False) -> Any:
     """The rows that are not points of long curves, as a rich table.
 
-    Parameters
-    ----------
-    title : str
-    rows : sequence of Row
-    narrow : bool
-        Leave out the verdicts, for `verdicts` to list them below.
+    A narrow one leaves out the verdicts, for `verdicts` to list them below.
 
     Examples
     --------

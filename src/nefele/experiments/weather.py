@@ -88,12 +88,8 @@ class Weather:
     def graph(self, eta: float = ETA, rows: Rows | None = None) -> Graph:
         """A = 1/W for pairs with Wasserstein distance W <= eta between Gaussian fits (42)-(43).
 
-        Parameters
-        ----------
-        eta : float
-        rows : list of (X, y), optional
-            What the fits are made from; default all rows, as in the paper, which lets the graph
-            see the validation labels.
+        The fits are made from `rows`, by default all, as in the paper, which lets the graph see the
+        validation labels.
         """
         rows = list(zip(self.X, self.y, strict=True)) if rows is None else rows
         i, j = np.triu_indices(len(self.stations), 1)

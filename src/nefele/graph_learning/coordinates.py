@@ -20,16 +20,9 @@ _DEGREES = (("latitude", -90, 90), ("longitude", -180, 360))
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Points of nodes.
+    """Ids of nodes and their points, shape (n, k).
 
-    Attributes
-    ----------
-    ids : array of shape (n,)
-        Node ids.
-    points : array of shape (n, k)
-        Coordinates of each node.
-    metric : {"euclidean", "haversine"}
-        "haversine": the points are (latitude, longitude) in degrees.
+    With the metric "haversine" the points are (latitude, longitude) in degrees.
     """
 
     ids: NDArray[Any]

@@ -27,12 +27,6 @@ _LONG = 120  # characters of a verdict that still fit above a picture
 def draw_graph(found: Any, positions: Any = None, ax: Any = None) -> Any:
     """Nodes coloured by community, edges by weight, suspicious edges in orange dashes.
 
-    Parameters
-    ----------
-    found : GraphDiagnostics
-    positions : array of shape (n_nodes, 2), optional
-    ax : matplotlib Axes, optional
-
     Examples
     --------
     >>> import matplotlib; matplotlib.use("agg")
@@ -56,13 +50,7 @@ def draw_graph(found: Any, positions: Any = None, ax: Any = None) -> Any:
 
 
 def draw_comparison(found: Any, ax: Any = None) -> Any:
-    """Gains of the candidates with their standard errors, the best on top.
-
-    Parameters
-    ----------
-    found : fitted GraphSelectorCV
-    ax : matplotlib Axes, optional
-    """
+    """Gains of the candidates of a fitted GraphSelectorCV with standard errors, the best on top."""
     table = found.cv_results_
     candidate = np.flatnonzero([name not in (ALONE, CLIQUE) for name in table["name"]])
     rows = candidate[np.argsort(table["mean_test_score"][candidate], kind="stable")]

@@ -13,14 +13,7 @@ from nefele.losses.base import BoundLoss, DualPoint, shifted_solve
 
 
 class BoundQuadratic(BoundLoss):
-    """L_i(w) = 1/2 w^T H_i w - b_i^T w + c_i with H_i psd and b_i in its range.
-
-    Parameters
-    ----------
-    H : array of shape (n_nodes, d, d)
-    b : array of shape (n_nodes, d)
-    c : array of shape (n_nodes,)
-    """
+    """L_i(w) = 1/2 w^T H_i w - b_i^T w + c_i with H_i psd and b_i in its range."""
 
     def __init__(self, H: Array, b: Array, c: Array) -> None:
         self.H, self.b, self.c = H, b, c

@@ -15,14 +15,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places inside a box with sides of at most 1, y upwards.
+    """Places of shape (n, 2) inside a box (width, height) with sides of at most 1, y upwards.
 
-    Attributes
-    ----------
-    xy : array of shape (n, 2)
-    box : (width, height)
-    globe : (longitude, latitude, degrees per unit of x, degrees per unit of y), or None
-        Of the lower left corner, on a map.
+    On a map, `globe` has longitude and latitude of the lower left corner, and the degrees per unit
+    of x and of y.
     """
 
     xy: Array

@@ -189,15 +189,9 @@ def _spread(coef: Array) -> Array:
 
 
 def first_component(coef: Array) -> tuple[Array, float]:
-    """First principal component of the standardised parameters along the path.
+    """First principal component of the standardised parameters along the path, shape (K, n).
 
-    Parameters
-    ----------
-    coef : array of shape (K, n, p)
-
-    Returns
-    -------
-    array of shape (K, n), and the share of the variance it carries
+    Of coefficients of shape (K, n, p); with the share of the variance that it carries.
 
     Examples
     --------

@@ -157,15 +157,10 @@ class Picture:
 def pictures_in(
     folder: Path, known: Sequence[tuple[str, str, str]] = ()
 ) -> tuple[list[Picture], list[str]]:
-    """The pictures of a folder, and what is wrong with files that are none.
+    """The pictures of a folder, if there is one, and what is wrong with files that are none.
 
-    Parameters
-    ----------
-    folder : Path
-        Need not exist.
-    known : sequence of (str, str, str)
-        File, title and words of those that come first; what is lost of them is left out. The
-        others follow by name.
+    File, title and words of those that are `known` come first, without what is lost of them; the
+    others follow by name.
 
     Examples
     --------

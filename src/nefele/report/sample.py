@@ -29,13 +29,7 @@ def most_nodes(n_alphas: int) -> int:
 def pick(labels: Ints, gain: Array, most: int) -> Ints:
     """Sorted places of the nodes to show: the extremes of `gain`, then each cluster by its size.
 
-    Parameters
-    ----------
-    labels : int array of shape (n,)
-        Cluster of each node.
-    gain : array of shape (n,)
-        What each node gains; NaN where it is not known.
-    most : int
+    `labels` are the clusters of the nodes; `gain` is NaN where it is not known.
 
     Examples
     --------

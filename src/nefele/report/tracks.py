@@ -15,16 +15,11 @@ SMALL, SINGLE = 254, 255  # marks of a cluster without a colour, and of a node o
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Clusters with names that last along the path.
+    """Clusters with names that last along the path, at K points for n nodes.
 
-    Attributes
-    ----------
-    number : int array of shape (K, n)
-        Number of each node's cluster, from 1, the most prominent first; 0 for a node on its own.
-    mark : int array of shape (K, n)
-        Colour of it, 0 to 9, or SMALL, or SINGLE.
-    counts : int array of shape (K,)
-        Number of clusters, single nodes included.
+    `number` is that of each node's cluster, from 1, the most prominent first; 0 for a node on its
+    own. `mark` is its colour, 0 to 9, or SMALL, or SINGLE. `counts` has the number of clusters at
+    each point, single nodes included.
     """
 
     number: Ints

@@ -33,15 +33,8 @@ GIVEN = "given"
 class Kind:
     """A way to make a graph, from k and the places of the nodes, and what it needs.
 
-    Attributes
-    ----------
-    make : callable
-    needs : str
-        An option that must be given.
-    usual : bool
-        Whether it is tried by default.
-    pairs : bool
-        Whether all pairs of nodes are compared.
+    `needs` is an option that must be given; `usual` kinds are tried by default; `pairs` says
+    whether all pairs of nodes are compared.
     """
 
     make: Callable[[int, dict[str, Any]], Any]
@@ -77,10 +70,6 @@ def most_neighbours(k: int, parts: Iterable[NDArray[Any]]) -> int:
 
 class Remembered(GraphBuilder):
     """A builder that keeps its graphs: the shuffled copies and the file need the same ones.
-
-    Parameters
-    ----------
-    builder : builder
 
     Examples
     --------

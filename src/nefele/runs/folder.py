@@ -49,11 +49,7 @@ FILES = (
 class RunFolder:
     """A run on disk: its configuration, its finished stages, its results.
 
-    Parameters
-    ----------
-    path : Path
-    key : str
-        What the run depends on, as a hash: stages of another one do not count.
+    `key` is what the run depends on, as a hash: stages of another one do not count.
 
     Examples
     --------

@@ -39,16 +39,9 @@ _FEW_NODES = 500  # up to which one shuffled copy is too much a matter of chance
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What a comparison of graphs found.
+    """What a comparison of graphs found: the fitted selector, and plain data for JSON.
 
-    Attributes
-    ----------
-    selector : GraphSelectorCV
-        Fitted.
-    facts : dict
-        Plain data, for JSON.
-    graph_of : callable
-        Name of a candidate -> its graph, learnt from all rows.
+    `graph_of` gives the graph of a candidate by its name, learnt from all rows.
     """
 
     selector: GraphSelectorCV

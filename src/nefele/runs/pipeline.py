@@ -65,13 +65,7 @@ class Stages:
 
 
 class Pipeline:
-    """The stages of one run over the same rows.
-
-    Parameters
-    ----------
-    config : RunConfig
-    inputs : Inputs
-    """
+    """The stages of one run over the same rows."""
 
     folder: RunFolder
     tick: Tick
@@ -106,12 +100,7 @@ class Pipeline:
     def run(self, folder: RunFolder, tick: Tick) -> Stages:
         """All stages, those that were finished before read from the folder.
 
-        Parameters
-        ----------
-        folder : RunFolder
-            Where finished stages are kept.
-        tick : callable
-            Told of each solve, for progress.
+        `tick` is told of each solve, for progress.
         """
         self.folder, self.tick = folder, tick
         seconds: dict[str, float] = {}

@@ -20,18 +20,8 @@ def predict_table(
 ) -> tuple[Any, list[str]]:
     """The rows of a file with a column of predictions, and what a reader must know.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        A finished run.
-    path : Path
-        CSV or Parquet file with the node ids and the features of the run.
-    unseen : {"raise", "pooled"}
-        What to do with ids that have no model.
-    column : str
-        Name of the new column.
-    drop_missing : bool
-        Whether to leave out rows with missing values.
+    The file has the node ids and the features of the finished run in `folder`. `unseen` says what
+    to do with ids that have no model: "raise" or "pooled".
     """
     import polars as pl
 

@@ -58,16 +58,9 @@ Draw = Callable[[Any], object]
 class FinalFit:
     """The final fit of a run, as a problem of the core with its certified solution.
 
-    Attributes
-    ----------
-    model : fitted estimator
-    problem : Problem
-    result : Result or None
-        The fit, brought nearer to the optimum: the smaller the gap, the more it proves. None when
-        the fit did not reach its tolerance.
-    clusters : int array of shape (n_nodes,)
-    positions : array of shape (n_nodes, 2), optional
-        Where the report draws the nodes; None when there are too many to draw.
+    The result is the fit brought nearer to the optimum: the smaller the gap, the more it proves;
+    None when the fit did not reach its tolerance. The positions are where the report draws the
+    nodes; None when there are too many to draw.
     """
 
     model: Any
@@ -103,14 +96,9 @@ class FinalFit:
 
 @dataclass(eq=False)
 class Examined:
-    """What was found about a fit.
+    """What was found about a fit: labels and values, of the graph and of what theory says.
 
-    Attributes
-    ----------
-    diagnostics, theory : lists of (str, str)
-        Label and value, of the graph and of what theory says.
-    draws : dict
-        {name of `PICTURES`: what draws it into an Axes}.
+    `draws` has what draws each picture into an Axes, by the names of `PICTURES`.
     """
 
     diagnostics: list[Fact] = field(default_factory=list)

@@ -11,13 +11,7 @@ _MOST = 0.9  # share of the lines in a cell that look like rows from which they 
 def stray_mark(lines: Iterable[bytes], separator: str, width: int) -> int | None:
     r"""The line whose quotation mark swallows the rows after it; None if there is none.
 
-    Parameters
-    ----------
-    lines : iterable of bytes
-        Of the whole file.
-    separator : str
-    width : int
-        Number of columns.
+    Of the lines of the whole file, which has `width` columns.
 
     Examples
     --------

@@ -24,13 +24,8 @@ ACCEPTED = (
 def read_times(column: Any, line: Callable[[int], str], where: str) -> NDArray[np.int64]:
     """Microseconds of each time since year 1, offsets taken off.
 
-    Parameters
-    ----------
-    column : polars.Series of text, shape (n_rows,)
-    line : callable
-        Where a row is in the file.
-    where : str
-        How messages call the column.
+    Of a column of text; `line` says where a row is in the file, `where` is how messages call the
+    column.
 
     Examples
     --------

@@ -115,13 +115,8 @@ class Faults:
 class Post:
     """Carries messages over numbered links under given faults, and keeps the books.
 
-    Parameters
-    ----------
-    receivers : int array of shape (n_links,)
-        Position of the node at the end of each link; -1 for a site that is always online.
-    faults : Faults, optional
-    ids : array of shape (n_nodes,)
-        Node ids.
+    `receivers` has the position of the node at the end of each link; -1 for a site that is always
+    online.
 
     Examples
     --------

@@ -29,15 +29,9 @@ def algorithm1(
 ) -> Program[None]:
     """NFL, Algorithm 1: one Exchange of 2 w+ - w in each round.
 
-    Parameters
-    ----------
-    part : Part
-    solver : PrimalDual
-        Whose steps and over-relaxation to use; steps that are scaled to the data take some sums
-        over all parts first, and stay what they are.
-    rounds : int
-    error : callable, optional
-        What is added to w+ in step k.
+    The steps and the over-relaxation are the solver's; steps that are scaled to the data take some
+    sums over all parts first, and stay what they are. `error`, if given, is what is added to w+ in
+    step k.
     """
     steps = yield from _begin(part, solver)
     for k in range(1, rounds + 1):

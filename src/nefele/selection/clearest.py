@@ -76,16 +76,8 @@ def cluster_table(
 ) -> NDArray[np.int64]:
     """Cluster of each node at each point of a path, shape (n_alphas, n_nodes).
 
-    Equal is measured by the spread of the nodes' own fits, one scale along the whole path.
-
-    Parameters
-    ----------
-    graph : Graph
-    own : array of shape (n_nodes, k)
-        Own fits, the part that is coupled.
-    points : list of arrays of shape (n_nodes, k)
-    labelled : bool array of shape (n_nodes,)
-        Nodes with data.
+    Equal is measured by the spread of `own`, the nodes' own fits of the coupled parameters: one
+    scale along the whole path. `labelled` marks the nodes with data.
     """
     unit = float(np.ptp(own[labelled], axis=0).max(initial=0.0))
     return np.stack([clusters_at(graph, part, unit) for part in points])

@@ -22,12 +22,7 @@ Index = NDArray[np.int64]
 class Cluster:
     """The inside of a cluster: nodes 0..k-1, edges between them, demand of each node.
 
-    Attributes
-    ----------
-    head, tail : int arrays of shape (n_edges,)
-    weight : array of shape (n_edges,)
-    demand : array of shape (k,)
-        d_i >= 0, may be infinite.
+    The demands d_i >= 0 may be infinite.
     """
 
     head: Index

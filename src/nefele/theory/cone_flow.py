@@ -30,16 +30,8 @@ _REFINEMENTS = 2  # of each Newton system
 def cone_flow(C: sparse.csr_array, right: Array) -> tuple[Array, Array]:
     """The f with C f = right and the least max_e ||f_e||, and the multipliers that prove it.
 
-    Parameters
-    ----------
-    C : sparse array of shape (k, n_edges)
-        Of full row rank.
-    right : array of shape (k, d)
-
-    Returns
-    -------
-    flow, multipliers : arrays of shape (n_edges, d) and (k, d)
-        The best found; their bounds tell how good they are.
+    C has shape (k, n_edges) and full row rank, `right` and the multipliers (k, d). Flow and
+    multipliers are the best found; their bounds tell how good they are.
     """
     flow = _least_squares(C, right)
     top = _load(flow)

@@ -39,18 +39,8 @@ def cut_bound(graph: Graph, penalty: Penalty, demand: Array, x: Array) -> float:
 def least_congested_flow(graph: Graph, penalty: Penalty, demand: Array) -> tuple[Array, Array]:
     """The flow and the potentials that prove it, over a connected graph.
 
-    Parameters
-    ----------
-    graph : Graph
-        Connected.
-    penalty : Penalty
-        A norm. l1, l2, linf and every norm at d = 1 are solved; others get the electrical flow.
-    demand : array of shape (n_nodes, d)
-        Sums to zero over the nodes.
-
-    Returns
-    -------
-    flow, potential : arrays of shape (n_edges, d) and (n_nodes, d)
+    The penalty is a norm: l1, l2, linf and every norm at d = 1 are solved; others get the
+    electrical flow. The demand, shape (n_nodes, d), sums to zero over the nodes.
     """
     size = float(np.abs(demand).max())
     graph = Graph(graph.ids, graph.head, graph.tail, graph.weight / float(graph.weight.max()))

@@ -11,17 +11,9 @@ from nefele._checks import Array
 class MaxFlow:
     """A network of undirected edges on which flows are pushed one after the other.
 
-    What is pushed stays: later flows see the capacities that are left.
-
-    Parameters
-    ----------
-    n_nodes : int
-    head, tail : sequences of int
-        Ends of the edges.
-    capacity : array of shape (n_edges,)
-        Capacity in both directions.
-    negligible : float
-        A capacity left over that counts as zero: rounding errors.
+    What is pushed stays: later flows see the capacities that are left. An edge has the same
+    capacity in both directions; one left over that is `negligible` counts as zero, a rounding
+    error.
 
     Examples
     --------

@@ -27,18 +27,10 @@ _MOST = 3000  # nodes up to which the paths of the tree are stored
 
 @dataclass(frozen=True, eq=False)
 class TreeBasis:
-    """One equation of conservation for each edge of a maximum spanning tree.
+    """One equation of conservation for each edge of a maximum spanning tree of a connected graph.
 
-    Attributes
-    ----------
-    graph : Graph
-        Connected.
-    node, parent : int arrays of shape (n_nodes - 1,)
-        The ends of each tree edge, parents before their children.
-    edge : int array of shape (n_nodes - 1,)
-        Position of each tree edge in the graph.
-    sign : array of shape (n_nodes - 1,)
-        1 where the edge's head is `node`, -1 where it is `parent`.
+    Of each tree edge: its ends `node` and `parent`, parents before their children; its position
+    `edge` in the graph; its `sign`, 1 where the edge's head is `node`, -1 where it is `parent`.
 
     Examples
     --------

@@ -20,16 +20,9 @@ _DIRECTION = ("dt", "dv", "du", "da", "db", "dp", "dq", "longest", "_change")
 class Faces:
     """Points t > |v_j| and p, q > 0 with sum_j p_j + q_j = s: the linf norm of each edge.
 
-    The interface of `Cones`. At the start all products (t - v_j) p_j and (t + v_j) q_j are equal.
-
-    Parameters
-    ----------
-    scale : array of shape (n_edges,)
-        s, which bounds the flow.
-    v : array of shape (n_edges, d)
-        Differences D w at the start, where the flow is zero.
-    total : float
-        Sum of x^T z = s t - <u, v> at the start.
+    The interface of `Cones`. The scale s bounds the flow, which is zero at the start, where v = D w
+    has shape (n_edges, d), the sum of x^T z = s t - <u, v> is `total`, and all products (t - v_j)
+    p_j and (t + v_j) q_j are equal.
     """
 
     name, kept = "edges", ("t", "v", "p", "q", "off")

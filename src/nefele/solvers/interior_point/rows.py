@@ -22,14 +22,7 @@ from nefele.solvers.interior_point.cones import Cones
 class RowCones(Cones):
     """The kinks of the rows of the nodes `on`, with v = X w - y and u = c times their part of a.
 
-    Parameters
-    ----------
-    loss : nefele.losses.piecewise.BoundPiecewise
-    w : array of shape (n_nodes, d)
-        Where to start.
-    level : float
-        Value of x^T z in each cone at the start.
-    on : bool array of shape (n_nodes,)
+    They start at w, where x^T z is `level` in each cone.
     """
 
     name = "rows"

@@ -20,15 +20,8 @@ _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which s
 class Terms:
     """The cones of edges and rows as one, and the smooth part of the losses.
 
-    Parameters
-    ----------
-    problem : Problem
-    w, u : arrays of shape (n_nodes, d) and (n_edges, d)
-        Where to start; the flow is only a hint.
-    value : float
-        Sum of x^T z at the start, shared equally by all cones.
-    alone : bool array of shape (n_nodes,)
-        Nodes that are solved already, whose rows need no cones.
+    They start at w, and near the flow u, which is only a hint; all cones share the value of x^T z
+    there equally. The rows of nodes that are `alone`, solved already, need no cones.
     """
 
     def __init__(

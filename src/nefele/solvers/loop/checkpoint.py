@@ -66,16 +66,9 @@ class Saved:
 
 
 class Checkpoint:
-    """Where and how often to save; checks at once that the place can be written.
+    """Where and how often to save, in seconds; checks at once that the place can be written.
 
-    Parameters
-    ----------
-    path : str or Path
-    problem : Problem
-    solver : str
-        How the solver prints: a checkpoint goes with one problem and one solver.
-    every : float
-        Seconds between two saves.
+    It goes with one problem and one solver, named as it prints.
     """
 
     def __init__(self, path: Any, problem: Problem, solver: str, every: float) -> None:
