@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array, check_count, check_number
 from nefele.graph import Graph
+from nefele.graph_learning._finish import FromDiscrepancy
 from nefele.graph_learning._rows import LinearFits, linear_fits, node_rows
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.models import excess_losses
-from nefele.graph_learning.refine import check_options, graph_from_discrepancy
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.critical import lam_max
 from nefele.paths.follow import whole_solve
@@ -22,7 +21,7 @@ from nefele.result import ConvergenceWarning, DataWarning
 
 
 @dataclass(eq=False, repr=False)
-class AlternatingGraph(GraphBuilder):
+class AlternatingGraph(FromDiscrepancy):
     """Graph and models in turns, a few times.
 
     Start: the k nearest by the excess losses of the nodes' own fits (`LossGraph`). Each round fits
@@ -58,17 +57,10 @@ class AlternatingGraph(GraphBuilder):
     strength: float = 0.1
     rounds: int = 3
     l2: float = 1e-3
-    weight: str = "unit"
-    scale: float | None = None
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the last round, see the class."""
-        check_options(
-            self.k, None, self.weight, self.scale, self.degree, self.connect, self.normalize
-        )
+        self._check_options(self.k)
         check_number(self.strength, "strength", low=0.0, strict=True)
         rounds = check_count(self.rounds, "rounds", low=0)
         nodes = node_rows(rows)
@@ -76,27 +68,16 @@ class AlternatingGraph(GraphBuilder):
             return Graph(nodes.ids, [], [])
         own = linear_fits(nodes, self.l2)
         start = excess_losses(own)
-        graph = self._nearest(nodes.ids, start)
+        graph = self._near(nodes.ids, start, self.k)
         for _ in range(rounds):
             fitted = replace(own, w=self._coupled(graph, own))
             more = fitted.losses() - np.diagonal(own.losses())[:, None]
-            new = self._nearest(nodes.ids, np.maximum((more + more.T) / 2, 0.0) + start)
+            far = np.maximum((more + more.T) / 2, 0.0) + start
+            new = self._near(nodes.ids, far, self.k)
             if new == graph:
                 break
             graph = new
         return graph
-
-    def _nearest(self, ids: Any, matrix: Array) -> Graph:
-        return graph_from_discrepancy(
-            ids,
-            matrix,
-            k=self.k,
-            weight=self.weight,
-            scale=self.scale,
-            degree=self.degree,
-            connect=self.connect,
-            normalize=self.normalize,
-        )
 
     def _coupled(self, graph: Graph, own: LinearFits) -> Array:
         """Models of all nodes coupled over the graph, shape (n, p, k)."""

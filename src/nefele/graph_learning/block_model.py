@@ -10,8 +10,8 @@ import numpy as np
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.graph import Graph, Index
 from nefele.graph_learning._base_graph import base_graph
-from nefele.graph_learning._finish import check_finish, finish_graph
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning._finish import Trimmed
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_labels
 
@@ -20,7 +20,7 @@ _MOST_BLOCKS = 8
 
 
 @dataclass(eq=False, repr=False)
-class BlockModelCleanup(GraphBuilder):
+class BlockModelCleanup(Trimmed):
     """Clean a first graph by its blocks: links between blocks that are rarely joined go.
 
     Nodes i, j in blocks a, b are joined with probability p_ab. A link is improbable when p_ab is
@@ -56,14 +56,12 @@ class BlockModelCleanup(GraphBuilder):
     action: str = "drop"
     ratio: float = 0.5
     random_state: int = 0
-    degree: float | None = None
-    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The cleaned graph, see the class."""
         check_name(self.action, ("drop", "reweight"), "action")
         ratio = check_number(self.ratio, "ratio", low=0.0)
-        check_finish(self)
+        self._check_finish()
         graph = base_graph(self.graph, rows, LossGraph(), "BlockModelCleanup")
         if self.n_blocks is not None:
             blocks = check_count(self.n_blocks, "n_blocks", low=1)
@@ -77,11 +75,11 @@ class BlockModelCleanup(GraphBuilder):
         a, b = label[graph.head], label[graph.tail]
         if self.action == "reweight":
             weight = graph.weight * p[a, b] / p.max()
-            return finish_graph(Graph(graph.ids, graph.head, graph.tail, weight), self)
+            return self._finish(Graph(graph.ids, graph.head, graph.tail, weight))
         own = np.diagonal(p)
         keep = p[a, b] >= ratio * np.maximum(own[a], own[b])
         ends = graph.head[keep], graph.tail[keep]
-        return finish_graph(Graph(graph.ids, *ends, graph.weight[keep]), self)
+        return self._finish(Graph(graph.ids, *ends, graph.weight[keep]))
 
 
 def fit_block_model(

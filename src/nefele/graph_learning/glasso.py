@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.graph import Graph
-from nefele.graph_learning._finish import check_finish, finish_graph
+from nefele.graph_learning._finish import Finished
 from nefele.graph_learning._rows import NodeRows, linear_fits, node_rows
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning.builders import TrainingRows
 
 
 @dataclass(eq=False, repr=False)
-class GlassoGraph(GraphBuilder):
+class GlassoGraph(Finished):
     """Join nodes whose signals have a positive partial correlation, by the graphical lasso.
 
     Parameters
@@ -59,9 +59,6 @@ class GlassoGraph(GraphBuilder):
     time: str | int | None = None
     l2: float = 1e-3
     shrinkage: float = 0.05
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of positive partial correlations, see the class."""
@@ -69,7 +66,7 @@ class GlassoGraph(GraphBuilder):
 
         alpha = check_number(self.alpha, "alpha", low=0.0, strict=True)
         check_name(self.signals, ("parameters", "target"), "kind of signals")
-        check_finish(self)
+        self._check_finish()
         shrinkage = check_number(self.shrinkage, "shrinkage", low=0.0)
         if shrinkage > 1:
             raise ValueError(f"shrinkage must lie in [0, 1]; got {shrinkage}.")
@@ -100,7 +97,7 @@ class GlassoGraph(GraphBuilder):
             W[np.ix_(moving, moving)] = np.maximum(-precision / np.outer(root, root), 0.0)
         head, tail = np.nonzero(np.triu(W, 1))
         graph = Graph(nodes.ids, head, tail, W[head, tail])
-        return finish_graph(graph, self, far, by_weight=True)
+        return self._finish(graph, far, by_weight=True)
 
     def _time_column(self, rows: TrainingRows) -> int:
         """Position of the time among the features; -1 when it is not needed."""

@@ -11,8 +11,8 @@ from scipy import sparse
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.graph import Graph, Index
 from nefele.graph_learning._base_graph import base_graph
-from nefele.graph_learning._finish import check_finish, finish_graph
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning._finish import Trimmed
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_points
 
@@ -20,7 +20,7 @@ _METHODS = ("adamic_adar", "common", "spectral")
 
 
 @dataclass(eq=False, repr=False)
-class LinkPrediction(GraphBuilder):
+class LinkPrediction(Trimmed):
     """Add links between nodes with common neighbours to a graph that lacks some.
 
     Parameters
@@ -58,25 +58,23 @@ class LinkPrediction(GraphBuilder):
     _: KW_ONLY
     share: float = 0.2
     n_components: int = 8
-    degree: float | None = None
-    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The completed graph, see the class."""
         check_name(self.method, _METHODS, "method")
         share = check_number(self.share, "share", low=0.0)
         check_count(self.n_components, "n_components", low=1)
-        check_finish(self)
+        self._check_finish()
         graph = base_graph(self.graph, rows, LossGraph(), "LinkPrediction")
         head, tail, score = link_scores(graph, self.method, self.n_components)
         most = round(share * graph.n_edges)
         on = np.argsort(-score, kind="stable")[:most]
         on = on[score[on] > 0]
         if not on.size:
-            return finish_graph(graph, self)
+            return self._finish(graph)
         weight = graph.weight.mean() * score[on] / score[on[0]]
         ends = np.append(graph.head, head[on]), np.append(graph.tail, tail[on])
-        return finish_graph(Graph(graph.ids, *ends, np.append(graph.weight, weight)), self)
+        return self._finish(Graph(graph.ids, *ends, np.append(graph.weight, weight)))
 
 
 def link_scores(graph: Graph, method: str, n_components: int = 8) -> tuple[Index, Index, Array]:

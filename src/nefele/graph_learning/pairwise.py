@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from nefele._checks import Array, check_name
 from nefele._ids import distinct
 from nefele.graph import Graph
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
-from nefele.graph_learning.refine import check_k, check_options, graph_from_discrepancy
+from nefele.graph_learning._finish import FromDiscrepancy
+from nefele.graph_learning.builders import TrainingRows
+from nefele.graph_learning.refine import check_k
 
 _AUTO = "auto"
 
 
 @dataclass(eq=False, repr=False)
-class PairwiseGraph(GraphBuilder):
+class PairwiseGraph(FromDiscrepancy):
     """Join nodes of small discrepancy; a subclass gives the discrepancy of all pairs.
 
     Parameters
@@ -54,11 +55,6 @@ class PairwiseGraph(GraphBuilder):
     k: Any = None
     _: KW_ONLY
     threshold: Any = None
-    weight: str = "unit"
-    scale: float | None = None
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
 
     @abstractmethod
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
@@ -71,16 +67,7 @@ class PairwiseGraph(GraphBuilder):
         name = self._threshold
         limit = _number_or_auto(getattr(self, name), name)
         k = _number_or_auto(self.k, "k")
-        check_options(
-            None if k == _AUTO else k,
-            None if limit == _AUTO else limit,
-            self.weight,
-            self.scale,
-            self.degree,
-            self.connect,
-            self.normalize,
-            name,
-        )
+        self._check_options(None if k == _AUTO else k, None if limit == _AUTO else limit, name)
         if k == limit == _AUTO:
             raise ValueError(f'Only one of k and {name} may be "auto"; give the other or None.')
         ids = distinct(rows.node_ids[rows.sample_weight > 0])
@@ -93,17 +80,7 @@ class PairwiseGraph(GraphBuilder):
         ids, matrix = self.discrepancy(rows)
         if limit == _AUTO:
             limit = auto_threshold(self, rows, name, matrix)
-        return graph_from_discrepancy(
-            ids,
-            matrix,
-            k=k,
-            threshold=limit,
-            weight=self.weight,
-            scale=self.scale,
-            degree=self.degree,
-            connect=self.connect,
-            normalize=self.normalize,
-        )
+        return self._near(ids, matrix, k, limit)
 
 
 def _number_or_auto(value: Any, name: str) -> Any:

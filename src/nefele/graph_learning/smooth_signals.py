@@ -21,9 +21,9 @@ from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_name, check_number
 from nefele.graph import Graph
-from nefele.graph_learning._finish import check_finish, finish_graph
+from nefele.graph_learning._finish import Finished
 from nefele.graph_learning._rows import linear_fits, node_rows
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows, check_k
+from nefele.graph_learning.builders import TrainingRows, check_k
 from nefele.graph_learning.embedding import describe_nodes
 from nefele.graph_learning.refine import square_matrix
 from nefele.result import ConvergenceWarning
@@ -34,7 +34,7 @@ _MISS = 1e-4  # of the optimality conditions, above which a warning tells
 
 
 @dataclass(eq=False, repr=False)
-class SmoothSignalGraph(GraphBuilder):
+class SmoothSignalGraph(Finished):
     """The graph on which the fitted parameters of the nodes are smooth (Kalofolias 2016).
 
     Every node gets neighbours, by the log barrier on the degrees; weights are learnt, not set by a
@@ -69,8 +69,6 @@ class SmoothSignalGraph(GraphBuilder):
     theta: float | None = None
     signals: str = "parameters"
     l2: float = 1e-3
-    degree: float | None = None
-    connect: bool = False
     normalize: str = "mean"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
@@ -78,7 +76,7 @@ class SmoothSignalGraph(GraphBuilder):
         check_name(self.signals, ("parameters", "moments"), "kind of signals")
         if self.k is not None and self.theta is not None:
             raise ValueError(f"Give k or theta, not both; got {self.k!r} and {self.theta!r}.")
-        check_finish(self)
+        self._check_finish()
         nodes = node_rows(rows)
         n = len(nodes.ids)
         if n == 1:
@@ -95,7 +93,7 @@ class SmoothSignalGraph(GraphBuilder):
         else:
             W = learn_smooth_graph(check_number(self.theta, "theta", low=0.0, strict=True) * Z)
         head, tail = np.nonzero(np.triu(W, 1))
-        return finish_graph(Graph(nodes.ids, head, tail, W[head, tail]), self, Z, by_weight=True)
+        return self._finish(Graph(nodes.ids, head, tail, W[head, tail]), Z, by_weight=True)
 
 
 def learn_smooth_graph(Z: Any, alpha: float = 1.0, beta: float = 1.0, tol: float = 1e-9) -> Array:

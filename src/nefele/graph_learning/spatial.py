@@ -5,7 +5,7 @@ The nearest-neighbour graph of places is `nefele.estimators.SpatialKNN`.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,22 @@ from scipy.spatial.distance import cdist
 
 from nefele._checks import Array, check_number
 from nefele.graph import Graph
-from nefele.graph_learning._finish import check_finish, finish_graph
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows, node_coordinates
+from nefele.graph_learning._finish import Finished
+from nefele.graph_learning.builders import TrainingRows, node_coordinates
 from nefele.graphs import geometric
 from nefele.graphs.points import check_weighting, edge_weight, embed
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Placed(Finished):
+    coords: Any = None
+    metric: str = "auto"
+    weight: str = "unit"
+    scale: float | None = None
+
+
 @dataclass(eq=False, repr=False)
-class RadiusGraph(GraphBuilder):
+class RadiusGraph(_Placed):
     """Join nodes at most `radius` apart; great-circle distances for latitude, longitude.
 
     Parameters
@@ -42,20 +50,12 @@ class RadiusGraph(GraphBuilder):
     """
 
     radius: float = 1.0
-    _: KW_ONLY
-    coords: Any = None
-    metric: str = "auto"
-    weight: str = "unit"
-    scale: float | None = None
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of all near pairs, see the class."""
         check_number(self.radius, "radius", low=0.0, strict=True)
         check_weighting(self.weight, self.scale)
-        change = check_finish(self)
+        change = self._check_finish()
         found = node_coordinates(self.coords, rows, "RadiusGraph", self.metric)
         graph = geometric(
             found.points,
@@ -67,11 +67,10 @@ class RadiusGraph(GraphBuilder):
         )
         place = embed(found.points, found.metric)
         # a longer arc has a longer chord
-        return finish_graph(graph, self, cdist(place, place) if change else None)
+        return self._finish(graph, cdist(place, place) if change else None)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class DelaunayGraph(GraphBuilder):
+class DelaunayGraph(_Placed):
     """Join nodes whose cells touch: the Delaunay triangulation of their places.
 
     Two nodes are joined when some circle through both has no other node inside. On the Earth the
@@ -94,18 +93,10 @@ class DelaunayGraph(GraphBuilder):
     ['a', 'b', 'c', 'd']
     """
 
-    coords: Any = None
-    metric: str = "auto"
-    weight: str = "unit"
-    scale: float | None = None
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
-
     def fit_graph(self, rows: TrainingRows) -> Graph:
         """The graph of the triangulation, see the class."""
         check_weighting(self.weight, self.scale)
-        change = check_finish(self)
+        change = self._check_finish()
         found = node_coordinates(self.coords, rows, "DelaunayGraph", self.metric)
         place = embed(found.points, found.metric)
         # nodes at the same place share a corner: the first stands for all, the others hang on it
@@ -120,7 +111,7 @@ class DelaunayGraph(GraphBuilder):
         head, tail = np.unique(ends, axis=0).T if len(ends) else ends.T
         weight = edge_weight(place, head, tail, found.metric, self.weight, self.scale)
         graph = Graph(found.ids, head, tail, weight)
-        return finish_graph(graph, self, cdist(place, place) if change else None)
+        return self._finish(graph, cdist(place, place) if change else None)
 
 
 def _triangulation(place: Array, metric: str) -> Any:

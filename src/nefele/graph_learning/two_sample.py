@@ -12,17 +12,17 @@ from nefele._checks import Array, check_count, check_flag, check_name, check_num
 from nefele._ids import describe
 from nefele.graph import Graph, Index
 from nefele.graph_learning._columns import ks_pvalues, t_pvalues
-from nefele.graph_learning._finish import check_finish, finish_graph
+from nefele.graph_learning._finish import Finished
 from nefele.graph_learning._permutations import permutation_pvalues
 from nefele.graph_learning._rows import NodeRows, node_rows, tell_constant, within_units
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.refine import check_k, nearest
 
 _TESTS = ("t", "ks", "mmd", "energy")
 
 
 @dataclass(eq=False, repr=False)
-class TestGraph(GraphBuilder):
+class TestGraph(Finished):
     """Join nodes unless a two-sample test finds that their rows differ.
 
     Each pair of nodes is tested; Benjamini-Hochberg over all pairs keeps the expected share of
@@ -80,9 +80,6 @@ class TestGraph(GraphBuilder):
     n_permutations: int = 199
     k: int | None = None
     weight: str = "unit"
-    degree: float | None = None
-    connect: bool = False
-    normalize: str = "none"
     random_state: int = 0
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
@@ -92,7 +89,7 @@ class TestGraph(GraphBuilder):
         level = check_number(self.level, "level", low=0.0, strict=True)
         if level >= 1:
             raise ValueError(f"level must lie in (0, 1); got {self.level!r}.")
-        check_finish(self)
+        self._check_finish()
         nodes = node_rows(rows)
         n = len(nodes.ids)
         if n == 1:
@@ -112,7 +109,7 @@ class TestGraph(GraphBuilder):
             close[nearest(open_, k)] = True
             alike &= close[i, j]
         weight = None if self.weight == "unit" else p[alike]
-        return finish_graph(Graph(nodes.ids, i[alike], j[alike], weight), self, far)
+        return self._finish(Graph(nodes.ids, i[alike], j[alike], weight), far)
 
 
 def benjamini_hochberg(p: Array, level: float) -> NDArray[np.bool_]:
