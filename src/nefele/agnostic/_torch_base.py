@@ -6,13 +6,16 @@ import copy
 import inspect
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
-from nefele._checks import Array, check_name, type_name
+from nefele._checks import Array, check_count, check_name, type_name
 
 try:
     import torch
@@ -27,6 +30,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 # torch has one random generator per process: who seeds it must be alone.
 _ALONE = threading.RLock()
+_SEEDS = 2**31 - 1
 
 
 @contextmanager
@@ -165,6 +169,49 @@ def as_row_loss(loss: Any, known: dict[str, RowLoss]) -> RowLoss:
 
         return by_row
     return known[check_name(loss, known, "loss")]
+
+
+@dataclass(eq=False, repr=False)
+class Network(BaseEstimator):
+    """What estimators with networks share: how one is built, its outputs, the loss of a row."""
+
+    _labels = False  # whether the target holds classes
+
+    module: Any = None
+    _: KW_ONLY
+    loss: Any = "squared"
+    optimizer: Any = "adam"
+    lr: float = 0.01
+    batch_size: int | None = None
+    dtype: str = "float32"
+    n_threads: int | None = 1
+    random_state: Any = None
+
+    classes_: NDArray[Any] = field(init=False)
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if self._labels else 1
+
+    def _row_loss(self) -> RowLoss:
+        return as_row_loss(self.loss, CLASSIFICATION if self._labels else REGRESSION)
+
+    def _outputs(self, out: Tensor) -> Tensor:
+        """Predictions, or logits of all classes."""
+        return logits_of(out, self._n_outputs) if self._labels else values_of(out)
+
+    def _check_network(self) -> None:
+        self._row_loss()
+        check_name(self.dtype, DTYPES, "dtype")
+        if self.n_threads is not None:
+            check_count(self.n_threads, "n_threads", low=1)
+
+    def _session(self) -> AbstractContextManager[None]:
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        return session(seed, self.n_threads)
+
+    def _build(self, n_features: int) -> Module:
+        return build(self.module, n_features, self._n_outputs, self.dtype)
 
 
 def to_numpy(values: Tensor) -> NDArray[np.float64]:

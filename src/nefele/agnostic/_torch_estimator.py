@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nefele._checks import Array, check_count, check_flag, check_name
+from nefele._checks import Array, check_flag
 from nefele.agnostic._discrepancy import Pull
 from nefele.agnostic._torch_base import (
-    DTYPES,
-    Module,
-    RowLoss,
+    Network,
     Tensor,
-    build,
-    session,
     symmetric,
     tensor,
     threads,
@@ -27,49 +21,28 @@ from nefele.agnostic._torch_base import (
 )
 from nefele.agnostic._torch_train import Plan, train
 
-_SEEDS = 2**31 - 1
-
 
 @dataclass(eq=False, repr=False)
-class TorchBase(BaseEstimator):
+class TorchBase(Network):
     """Training and prediction; a subclass gives the loss and the meaning of the outputs."""
 
-    module: Any = None
     _: KW_ONLY
-    loss: Any = "squared"
-    optimizer: Any = "adam"
-    lr: float = 0.01
     epochs: int = 200
-    batch_size: int | None = None
     early_stop: int | None = None
     weight_decay: float = 0.0
     warm_start: bool = False
-    dtype: str = "float32"
-    n_threads: int | None = 1
-    random_state: Any = None
 
     # -- for the subclasses -------------------------------------------------------------------
 
-    def _row_loss(self) -> RowLoss:
-        raise NotImplementedError
-
-    def _outputs(self, module: Module, X: Tensor) -> Tensor:
-        """Predictions, or logits of all classes."""
-        raise NotImplementedError
-
     def _shared(self, outputs: Tensor) -> Tensor:
         """What neighbours compare: predictions, or probabilities."""
-        raise NotImplementedError
+        return torch.softmax(outputs, dim=1) if self._labels else outputs
 
     def _check(
         self, X: Any, y: Any, going_on: bool, classes: NDArray[Any] | None, at_least: int
     ) -> tuple[Array, NDArray[Any]]:
         """X and the target as numbers; sets `classes_` of a classifier."""
         raise NotImplementedError
-
-    @property
-    def _n_outputs(self) -> int:
-        return 1
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -135,10 +108,9 @@ class TorchBase(BaseEstimator):
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
         on = weight > 0
-        seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        with session(seed, self.n_threads):
+        with self._session():
             if not going_on:
-                self.module_ = build(self.module, X.shape[1], self._n_outputs, self.dtype)
+                self.module_ = self._build(X.shape[1])
             self.loss_curve_ = self._train(plan, X[on], y[on], weight[on], coupling)
         self.n_iter_ = len(self.loss_curve_)
         return self
@@ -156,7 +128,7 @@ class TorchBase(BaseEstimator):
         share = tensor(weight / weight.mean() if len(weight) else weight, self.dtype)
 
         def local(at: Any) -> Tensor:
-            losses = loss(self._outputs(self.module_, rows[at]), target[at])
+            losses = loss(self._outputs(self.module_(rows[at])), target[at])
             return (share[at] * losses).mean()
 
         if coupling is None:
@@ -166,7 +138,7 @@ class TorchBase(BaseEstimator):
         heard, weights = tensor(pull.news, self.dtype), tensor(pull.weights, self.dtype)
 
         def pulled(at: Any) -> Tensor:
-            h = self._shared(self._outputs(self.module_, common))
+            h = self._shared(self._outputs(self.module_(common)))
             apart = torch.stack([symmetric(pull.call, h, p) for p in heard])
             coupling = alpha * (weights * apart).sum()
             return coupling + local(at) if len(rows) else coupling
@@ -175,10 +147,7 @@ class TorchBase(BaseEstimator):
 
     def _check_parameters(self) -> Plan:
         check_flag(self.warm_start, "warm_start")
-        check_name(self.dtype, DTYPES, "dtype")
-        if self.n_threads is not None:
-            check_count(self.n_threads, "n_threads", low=1)
-        self._row_loss()
+        self._check_network()
         return Plan.of(self)
 
     def _forward(self, X: Any) -> Tensor:
@@ -186,4 +155,4 @@ class TorchBase(BaseEstimator):
         check_is_fitted(self, "module_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
         with torch.no_grad(), threads(self.n_threads):
-            return self._outputs(self.module_.eval(), tensor(X, self.dtype))
+            return self._outputs(self.module_.eval()(tensor(X, self.dtype)))

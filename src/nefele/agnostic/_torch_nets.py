@@ -8,22 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele._ids import describe
-from nefele.agnostic._torch_base import (
-    DTYPES,
-    Module,
-    RowLoss,
-    Tensor,
-    build,
-    session,
-    tensor,
-    threads,
-    torch,
-)
+from nefele.agnostic._torch_base import Module, Network, Tensor, tensor, threads, torch
 from nefele.agnostic._torch_rounds import Rounds
 from nefele.agnostic._torch_stack import Source, Stack
 from nefele.data import LocalData
@@ -35,42 +24,19 @@ from nefele.penalties import as_penalty
 from nefele.result import DataWarning, Status
 from nefele.runtime.messages import Ledger
 
-_SEEDS = 2**31 - 1
-
 
 @dataclass(eq=False, repr=False)
-class NetBase(RowsBase):
+class NetBase(RowsBase, Network):
     """Fit and choice of networks; a subclass gives the target, the loss and `predict`."""
 
-    module: Any = None
     _: KW_ONLY
     graph: Any = None
     node: Any = None
     alpha: float = 1.0
     penalty: Any = "l2"
-    loss: Any = "squared"
     rounds: int = 200
     prox_steps: int = 5
-    optimizer: str = "adam"
-    lr: float = 0.01
-    batch_size: int | None = None
     gamma: float = 1.0
-    dtype: str = "float32"
-    n_threads: int | None = 1
-    random_state: Any = None
-
-    _labels = False
-
-    @property
-    def _n_outputs(self) -> int:
-        return 1
-
-    def _row_loss(self) -> RowLoss:
-        raise NotImplementedError
-
-    def _outputs(self, out: Tensor) -> Tensor:
-        """Predictions, or logits of all classes."""
-        raise NotImplementedError
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -85,9 +51,8 @@ class NetBase(RowsBase):
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         graph = self._make_graph(rows)
         data = _packed(rows, graph)
-        seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        with session(seed, self.n_threads):
-            module = build(self.module, data.d, self._n_outputs, self.dtype)
+        with self._session():
+            module = self._build(data.d)
             run = Rounds(
                 Stack(module, self._outputs, self._row_loss()),
                 Source(data, self._labels, self.dtype),
@@ -136,16 +101,14 @@ class NetBase(RowsBase):
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
         as_penalty(self.penalty)
-        self._row_loss()
+        self._check_network()
         check_number(self.gamma, "gamma", low=0.0, strict=True)
         check_number(self.lr, "lr", low=0.0, strict=True)
         check_name(self.optimizer, ("adam", "sgd"), "optimizer")
         check_count(self.rounds, "rounds", low=1)
         check_count(self.prox_steps, "prox_steps", low=1)
-        check_name(self.dtype, DTYPES, "dtype")
-        for name in ("batch_size", "n_threads"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name, low=1)
+        if self.batch_size is not None:
+            check_count(self.batch_size, "batch_size", low=1)
 
     # -- prediction ---------------------------------------------------------------------------
 

@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nefele._checks import Array
-from nefele.agnostic._torch_base import (
-    CLASSIFICATION,
-    REGRESSION,
-    RowLoss,
-    Tensor,
-    as_row_loss,
-    logits_of,
-    to_numpy,
-    torch,
-    values_of,
-)
+from nefele.agnostic._torch_base import to_numpy, torch
 from nefele.agnostic._torch_nets import NetBase
 from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
 
@@ -108,12 +98,6 @@ class GTVNetRegressor(RowsRegressor, NetBase):
         """
         return to_numpy(self._forward(X, node_ids))
 
-    def _row_loss(self) -> RowLoss:
-        return as_row_loss(self.loss, REGRESSION)
-
-    def _outputs(self, out: Tensor) -> Tensor:
-        return values_of(out)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GTVNetClassifier(RowsClassifier, NetBase):
@@ -162,16 +146,6 @@ n_features_in_, feature_names_in_
         """The most likely class of each row by its own network, shape (n_rows,)."""
         best = self._forward(X, node_ids).argmax(dim=1).numpy()
         return self.classes_[best]
-
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_)
-
-    def _row_loss(self) -> RowLoss:
-        return as_row_loss(self.loss, CLASSIFICATION)
-
-    def _outputs(self, out: Tensor) -> Tensor:
-        return logits_of(out, self._n_outputs)
 
     def _check_target(self, y: Any, X: Array) -> Array:
         code = super()._check_target(y, X)

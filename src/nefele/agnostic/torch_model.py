@@ -12,18 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array
-from nefele.agnostic._torch_base import (
-    CLASSIFICATION,
-    REGRESSION,
-    Module,
-    RowLoss,
-    Tensor,
-    as_row_loss,
-    logits_of,
-    to_numpy,
-    torch,
-    values_of,
-)
+from nefele.agnostic._torch_base import to_numpy
 from nefele.agnostic._torch_estimator import TorchBase
 
 
@@ -93,15 +82,6 @@ class TorchRegressor(RegressorMixin, TorchBase):
         """Predictions, shape (n_rows,)."""
         return to_numpy(self._forward(X))
 
-    def _row_loss(self) -> RowLoss:
-        return as_row_loss(self.loss, REGRESSION)
-
-    def _outputs(self, module: Module, X: Tensor) -> Tensor:
-        return values_of(module(X))
-
-    def _shared(self, outputs: Tensor) -> Tensor:
-        return outputs
-
     def _check(
         self, X: Any, y: Any, going_on: bool, classes: NDArray[Any] | None, at_least: int
     ) -> tuple[Array, NDArray[Any]]:
@@ -150,6 +130,8 @@ random_state
     (['in', 'out'], (40, 2))
     """
 
+    _labels = True
+
     loss: Any = "cross_entropy"
 
     def partial_fit(
@@ -178,19 +160,6 @@ random_state
         best = self._forward(X).argmax(dim=1).numpy()
         return self.classes_[best]
 
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_)
-
-    def _row_loss(self) -> RowLoss:
-        return as_row_loss(self.loss, CLASSIFICATION)
-
-    def _outputs(self, module: Module, X: Tensor) -> Tensor:
-        return logits_of(module(X), self._n_outputs)
-
-    def _shared(self, outputs: Tensor) -> Tensor:
-        return torch.softmax(outputs, dim=1)
-
     def _check(
         self, X: Any, y: Any, going_on: bool, classes: NDArray[Any] | None, at_least: int
     ) -> tuple[Array, NDArray[Any]]:
@@ -214,5 +183,5 @@ random_state
             )
         if not np.isin(y, found).all():
             raise ValueError(f"y must have the classes {found.tolist()} only.")
-        self.classes_: NDArray[Any] = found
+        self.classes_ = found
         return X, np.searchsorted(found, y).astype(np.int64)
