@@ -19,9 +19,8 @@ import typer
 from nefele.cli._common import Interrupted, memory_message, say
 from nefele.cli.check import check
 from nefele.cli.federation import federation
-from nefele.cli.fit import fit, run
+from nefele.cli.fit import fit, init, run
 from nefele.cli.graph import graph
-from nefele.cli.init import init
 from nefele.cli.predict import predict
 from nefele.cli.relay import app as relay
 from nefele.cli.reproduce import reproduce

@@ -1,4 +1,4 @@
-"""`nefele fit` and `nefele run`: a run from options, or from a file."""
+"""`nefele fit`, `nefele run` and `nefele init`: a run from options, or from a file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nefele.cli._common import (
     Quiet,
     finish_run,
     input_errors,
+    print_json,
     progress_for,
     say,
     teller,
@@ -95,6 +96,29 @@ def run(
     with input_errors():
         found = _configured(config, out)
     raise typer.Exit(perform(found, force=force, resume=False, as_json=json, quiet=quiet))
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(
+        "nefele.toml"
+    ),
+    force: Annotated[bool, Flag("--force", help="Replace a file that is there.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented configuration for nefele run."""
+    from nefele.runs.config import template
+    from nefele.runs.folder import RunFolder, check_writable
+
+    with input_errors():
+        if file.exists() and not force:
+            raise ValueError(f"{str(file)!r} is there already. Name another, or use --force.")
+        check_writable(file.parent)
+        RunFolder(file.parent).write_text(file.name, template(file.name))
+    if json:
+        print_json({"file": str(file)})
+    elif not quiet:
+        say(f"Wrote {file}. Fill in data, node and target, then: nefele run {file}")
 
 
 def perform(config: RunConfig, *, force: bool, resume: bool, as_json: bool, quiet: bool) -> int:

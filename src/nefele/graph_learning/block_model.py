@@ -9,9 +9,8 @@ import numpy as np
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.graph import Graph, Index
-from nefele.graph_learning._base_graph import base_graph
 from nefele.graph_learning._finish import Trimmed
-from nefele.graph_learning.builders import TrainingRows
+from nefele.graph_learning.builders import TrainingRows, base_graph
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_labels
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from nefele._checks import Array, check_count, check_flag, check_name, check_number
+from nefele._checks import Array, check_count, check_flag, check_name, check_number, type_name
 from nefele._ids import IdIndex, describe, distinct
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import Coordinates, as_coordinates, metric_of
-from nefele.graphs import knn
+from nefele.graphs import as_graph, knn
 
 _DEFAULT_K = 4
 
@@ -220,6 +220,26 @@ def node_moments(rows: TrainingRows, values: Array) -> tuple[NDArray[Any], Array
 
     mean = average(values)
     return ids, mean, np.sqrt(average((values - mean[owner]) ** 2))
+
+
+def base_graph(graph: Any, rows: TrainingRows, default: Any, who: str) -> Graph:
+    """The graph to start from, with all nodes that have rows."""
+    if isinstance(graph, type):
+        raise ValueError(f"graph must be an object; use {graph.__name__}().")
+    chosen = default if graph is None else graph
+    if hasattr(chosen, "fit_graph"):
+        found = clone(chosen).fit_graph(rows)
+    elif isinstance(chosen, str | int | float):
+        raise ValueError(f"{who} needs a graph or a graph builder; got {type_name(chosen)}.")
+    else:
+        found = as_graph(chosen)
+    here = distinct(rows.node_ids[rows.sample_weight > 0])
+    new = here[found.positions(here) < 0]
+    if not len(new):
+        return found
+    ids = found.ids if found.ids.dtype.kind == new.dtype.kind else found.ids.astype(object)
+    ids = np.concatenate([ids, new if ids.dtype != object else new.astype(object)])
+    return Graph(ids, found.head, found.tail, found.weight)
 
 
 def check_k(k: Any, n_nodes: int) -> int:

@@ -10,9 +10,8 @@ from scipy import sparse
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.graph import Graph, Index
-from nefele.graph_learning._base_graph import base_graph
 from nefele.graph_learning._finish import Trimmed
-from nefele.graph_learning.builders import TrainingRows
+from nefele.graph_learning.builders import TrainingRows, base_graph
 from nefele.graph_learning.models import LossGraph
 from nefele.graph_learning.structure import spectral_points
 

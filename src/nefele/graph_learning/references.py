@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from nefele._checks import check_count
 from nefele._ids import as_ids, distinct
 from nefele.graph import Graph
-from nefele.graph_learning._base_graph import base_graph
-from nefele.graph_learning.builders import GraphBuilder, TrainingRows
+from nefele.graph_learning.builders import GraphBuilder, TrainingRows, base_graph
 from nefele.graphs import star
 
 ALONE, CLIQUE = "no edges", "one clique"  # the references
