@@ -6,6 +6,7 @@ Two forms of the same three passes: NumPy, and compiled for large graphs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -41,20 +42,16 @@ def laplacian(
     return kind(graph, give, metric, mix, stretch, halo)
 
 
+@dataclass(eq=False)
 class BlockLaplacian:
     """The NumPy form."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        give: Array,
-        metric: Array | None,
-        mix: Mix | None,
-        stretch: Array | None,
-        halo: NDArray[np.bool_] | None,
-    ) -> None:
-        self.graph, self.give, self.metric = graph, give, metric
-        self.mix, self.stretch, self.halo = mix, stretch, halo
+    graph: Graph
+    give: Array
+    metric: Array | None
+    mix: Mix | None
+    stretch: Array | None
+    halo: NDArray[np.bool_] | None
 
     def __call__(self, x: Array) -> Array:
         flow = self.give * self.graph.diff(x)

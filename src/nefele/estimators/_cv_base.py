@@ -18,7 +18,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from nefele._checks import Array, check_count
 from nefele.estimators import fitting
 from nefele.estimators._base import GTVBase, GTVParameters
-from nefele.estimators._cv_words import summary
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
 from nefele.result import ConvergenceWarning, DataWarning, Result
@@ -280,4 +279,31 @@ class GTVBaseCV(GTVParameters):
         str
         """
         check_is_fitted(self)
-        return summary(self)
+        results, k = self.cv_results_, self.best_index_
+        count = results["n_clusters"][k]
+        rule = " (one standard error from the best)" if self.one_se else ""
+        lines = [
+            f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
+            f"held-out rows, {count} cluster{'s' if count != 1 else ''}",
+            f"own data only: {self._own_words()}; one model: {self.baseline_scores_['pooled']:.4g}",
+            self.verdict_.text(),
+        ]
+        if self.clearest_clusters_ is None:
+            lines.append("No clear clusters: no partition lasts along the path.")
+        else:
+            count = int(self.clearest_clusters_.max()) + 1
+            lines.append(f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}")
+        if self.n_left_out_:
+            lines.append(
+                f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "
+                "not know their node."
+            )
+        return "\n".join(lines)
+
+    def _own_words(self) -> str:
+        if not self._n_own:
+            return "not possible, the nodes of held-out rows have no training rows"
+        bare = self._n_judged - self._n_own
+        rest = f" ({bare} of {self._n_judged} held-out rows, of nodes without training rows, by "
+        words = f"{self.baseline_scores_['own']:.4g}"
+        return f"{words}{rest}the pooled model)" if bare else words

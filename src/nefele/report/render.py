@@ -14,8 +14,7 @@ from nefele._files import write_whole
 from nefele.report.encode import safe_json
 from nefele.report.payload import is_ours, payload, starting_place
 from nefele.report.sample import MOST_EDGES
-from nefele.report.shapes import check_view
-from nefele.report.view import View
+from nefele.report.view import View, check_view
 
 # in the order in which the page reads them
 _SCRIPTS = ("data.js", "axes.js", "graph.js", "parameters.js", "curves.js", "table.js", "page.js")
