@@ -23,7 +23,7 @@ from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
 from nefele.estimators.design import Rows
-from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
@@ -81,10 +81,7 @@ class FedRelaxBase(RowsBase):
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         graph = self._make_graph(rows)
-        place = graph.positions(rows.node_ids)
-        if (place < 0).any():
-            lost = rows.node_ids[place < 0]
-            raise ValueError(mismatch_message(graph.ids, rows.node_ids, lost))
+        place = row_places(graph, rows.node_ids)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
@@ -218,11 +215,7 @@ class FedRelaxBase(RowsBase):
     def _by_node(self, X: Any, node_ids: Any) -> Iterator[tuple[NDArray[np.int64], Any, Array]]:
         """Rows, model and features of each node that occurs in X."""
         check_is_fitted(self, "estimators_")
-        X, ids = self._rows_to_predict(X, node_ids)
-        place = np.zeros(len(X), np.int64) if ids is None else self.graph_.positions(ids)
-        if (place < 0).any():
-            why = "Add them to the graph: nodes without rows get a model from their neighbours."
-            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
+        X, place = self._known_rows(X, node_ids, "a model")
         groups = grouped(place, len(self.nodes_))
         for name, own in zip(self.nodes_.tolist(), groups, strict=True):
             if own.size:

@@ -7,17 +7,16 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nefele._checks import Array, check_count, check_name, check_number
+from nefele._checks import check_count, check_name, check_number
 from nefele._ids import describe
 from nefele.agnostic._torch_base import Module, Network, Tensor, tensor, threads, torch
 from nefele.agnostic._torch_rounds import Rounds
 from nefele.agnostic._torch_stack import Source, Stack
 from nefele.data import LocalData
 from nefele.estimators.design import Rows
-from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.penalties import as_penalty
@@ -122,7 +121,8 @@ class NetBase(RowsBase, Network):
 
     def _forward(self, X: Any, node_ids: Any) -> Tensor:
         """Outputs of each row's own network, shape (n_rows,) or (n_rows, n_classes)."""
-        X, place = self._placed(X, node_ids)
+        check_is_fitted(self, "parameters_")
+        X, place = self._known_rows(X, node_ids, "a network")
         nodes, row, counts = np.unique(place, return_inverse=True, return_counts=True)
         order = np.argsort(row, kind="stable")
         column = np.empty(len(row), dtype=np.int64)
@@ -134,23 +134,9 @@ class NetBase(RowsBase, Network):
             out = self._stack().forward_all(w, tensor(padded, self.dtype))
         return out[torch.tensor(row), torch.tensor(column)]
 
-    def _placed(self, X: Any, node_ids: Any) -> tuple[Array, NDArray[np.int64]]:
-        """The features, and the position of each row's node."""
-        check_is_fitted(self, "parameters_")
-        X, ids = self._rows_to_predict(X, node_ids)
-        if ids is None:
-            return X, np.zeros(len(X), dtype=np.int64)
-        place = self.graph_.positions(ids)
-        if (place < 0).any():
-            why = "Add them to the graph: nodes without rows get a network from their neighbours."
-            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
-        return X, place
-
 
 def _packed(rows: Rows, graph: Graph) -> LocalData:
     """The rows node by node, in the order of the graph."""
-    lost = graph.positions(rows.node_ids) < 0
-    if lost.any():
-        raise ValueError(mismatch_message(graph.ids, rows.node_ids, rows.node_ids[lost]))
+    row_places(graph, rows.node_ids)  # all must be there
     weight = None if (rows.sample_weight == 1.0).all() else rows.sample_weight
     return LocalData.from_long(rows.X, rows.y, rows.node_ids, graph.ids, sample_weight=weight)

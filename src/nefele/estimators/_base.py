@@ -15,7 +15,7 @@ from nefele._ids import describe, distinct
 from nefele.estimators import design as designs
 from nefele.estimators import saving
 from nefele.estimators.design import Design, Rows
-from nefele.estimators.nodes import mismatch_message, unseen_message
+from nefele.estimators.nodes import row_places, unseen_message
 from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import as_coordinates
@@ -150,9 +150,7 @@ class GTVBase(RowsBase, GTVParameters):
 
     def _make_design(self, rows: Rows, graph: Graph) -> Design:
         """The problem of these rows over this graph, and the way back to the units of X."""
-        unknown = graph.positions(rows.node_ids) < 0
-        if unknown.any():
-            raise ValueError(mismatch_message(graph.ids, rows.node_ids, rows.node_ids[unknown]))
+        row_places(graph, rows.node_ids)  # all must be there
         intercept = bool(self.fit_intercept)
         shift, scale = designs.scaling(rows, bool(self.standardize), intercept)
         coupled = designs.coupled_mask(

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from nefele._checks import check_name, is_frame, type_name
 from nefele._ids import as_ids, describe, did_you_mean, distinct
+from nefele.graph import Graph
 
 Ids = NDArray[Any]
 
@@ -128,6 +129,14 @@ def _position(node: int, width: int) -> int:
     if not -width <= node < width:
         raise ValueError(f"node must be a column position 0..{width - 1}; got {node}.")
     return node % width
+
+
+def row_places(graph: Graph, ids: Ids) -> NDArray[np.int64]:
+    """The position of each training row's node; a ValueError when the graph lacks some."""
+    place = graph.positions(ids)
+    if (place < 0).any():
+        raise ValueError(mismatch_message(graph.ids, ids, ids[place < 0]))
+    return place
 
 
 def mismatch_message(known: Ids, ids: Ids, unknown: Ids) -> str:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from nefele._checks import LARGEST, Array, is_frame
 from nefele.estimators.design import Rows, graph_nodes
-from nefele.estimators.nodes import column_of_array, split_nodes, text_column
+from nefele.estimators.nodes import column_of_array, split_nodes, text_column, unseen_message
 from nefele.graph import Graph
 from nefele.graph_learning.builders import MomentsKNN, TrainingRows
 from nefele.graphs import as_graph
@@ -164,6 +164,17 @@ class RowsBase(NodeTags):
                 "node_ids=, or name the id column of X by node=."
             )
         return X, ids
+
+    def _known_rows(self, X: Any, node_ids: Any, model: str) -> tuple[Array, NDArray[np.int64]]:
+        """Validated features, and the position of each row's node, which must be in the graph."""
+        X, ids = self._rows_to_predict(X, node_ids)
+        if ids is None:
+            return X, np.zeros(len(X), dtype=np.int64)
+        place = self.graph_.positions(ids)
+        if (place < 0).any():
+            why = f"Add them to the graph: nodes without rows get {model} from their neighbours."
+            raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
+        return X, place
 
     # -- graph --------------------------------------------------------------------------------
 
