@@ -236,7 +236,7 @@ def _shown(quiet: bool) -> Any:
 def _line(facts: dict[str, Any]) -> str:
     """One line about a run."""
     words = [f"{facts['name']}: {facts['state']}"]
-    if "stage" in facts:
+    if "requests" in facts:
         gap = "not proven yet" if facts["gap"] is None else f"{facts['gap']:.1e}"
         words.append(f"{facts['stage']}, round {facts['round']}, gap {gap}")
         words.append(f"{facts['rounds_per_second']:g} rounds/s")

@@ -126,6 +126,8 @@ class Driver:
         All bytes given to the carrier.
     waiting : list of str
         Peers that have not answered yet.
+    resumed : int
+        Request up to which the journal of an earlier process led; 0: there was none.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Driver:
         self.number = 0
         self.ledger, self.heard = Ledger(), Ledger()
         self.refused: Counter[tuple[str, str]] = Counter()
-        self.again = self.wire_bytes = 0
+        self.again = self.wire_bytes = self.resumed = 0
         self.waiting: list[str] = []
         self.posts = 0  # requests that did not wait
         self.parted: set[str] = set()  # peers that have ended
@@ -179,6 +181,8 @@ class Driver:
                     request = program.send(answer)
             except StopIteration as end:
                 self._ended, self._now = True, []
+                if self._past is not None:
+                    self.resumed = self.number
                 return end.value
             check_request(request)
             if isinstance(request, Work):
@@ -299,7 +303,7 @@ class Driver:
             return None
         record = next(self._past, None)
         if record is None:
-            self._past, self._behind = None, True
+            self._past, self._behind, self.resumed = None, True, self.number
             for name in self.peers:
                 self._greet(name)
         return record

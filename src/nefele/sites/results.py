@@ -160,6 +160,8 @@ def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[
         "kappa": _number(fitted.kappa),
         "rows": len(learnt.rows.y),
         "held_out": int(scores.count.sum()),
+        "features": [feature.name for feature in site.federation.features],
+        "classes": list(site.federation.target.classes or ()),
         "metric": "mean squared error" if site.federation.task == "regression" else "log loss",
         "errors": {name: _number(error) for name, error in zip(names, own, strict=True)},
         "errors_everywhere": {
@@ -171,6 +173,7 @@ def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[
         "numbers_sent": driver.ledger.floats,
         "bytes_sent": driver.wire_bytes,
         "said_again": driver.again,
+        "resumed": driver.resumed,
         "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
     }
 
