@@ -39,7 +39,7 @@ def write_results(
     site_model(learner, learnt).save(folder / "model.nefele")
     _write_table(folder / "metrics.csv", metrics(learnt))
     _write_table(folder / "ledger.csv", ledger(driver))
-    facts = _facts(site, learnt, driver, gone)
+    facts = facts_of(site, learnt, driver, gone)
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
     write_page(folder, facts, learnt, driver)
@@ -137,7 +137,8 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+def facts_of(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+    """What run.json holds."""
     fitted, scores = learnt.fitted, learnt.scores
     with np.errstate(invalid="ignore", divide="ignore"):
         own = scores.error.sum(axis=1) / scores.count.sum()
