@@ -6,7 +6,7 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,16 +21,26 @@ from nefele.runs.spreadsheets import write_csv
 from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
+from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner, Learnt
-
-if TYPE_CHECKING:
-    from nefele.sites.site import Site
 
 NODE = "node"  # column of the node ids in the model
 
 
+class Place(Protocol):
+    """What is needed of a site."""
+
+    @property
+    def run_folder(self) -> Path:
+        """Where results go."""
+
+    name: str
+    run_name: str
+    federation: Federation
+
+
 def write_results(
-    site: Site, learner: Learner, learnt: Learnt, driver: Driver, gone: list[str]
+    site: Place, learner: Learner, learnt: Learnt, driver: Driver, gone: list[str]
 ) -> dict[str, Any]:
     """Write all files of a run, and return the facts of run.json."""
     from nefele.sites.page import write_page
@@ -137,7 +147,7 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def facts_of(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+def facts_of(site: Place, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
     """What run.json holds."""
     fitted, scores = learnt.fitted, learnt.scores
     with np.errstate(invalid="ignore", divide="ignore"):
