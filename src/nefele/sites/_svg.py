@@ -98,7 +98,7 @@ def curves(
     if limit is not None and (limit[0] > 0 or not logs[1]):
         y = up(limit[0])
         found.append(f'<path class="limit" d="M{_LEFT} {y:.1f}H{_RIGHT}"/>')
-        found.append(_words(_RIGHT, y - 4, limit[1], "end"))
+        found.append(_words(_LEFT + 5, y - 4, limit[1], "start"))
     for k, (x, words) in enumerate(marks):
         at, high = across(x), _TOP + 10 + 14 * (k % 4)
         found.append(f'<path class="mark" d="M{at:.1f} {_TOP}V{_HIGH}"/>')

@@ -73,10 +73,7 @@ def _gap(facts: dict[str, Any]) -> str:
 
 def _rounds(facts: dict[str, Any]) -> str:
     killed = facts["killed"]
-    series = {
-        name: [(seconds, float(count)) for seconds, count in points]
-        for name, points in facts["trace"].items()
-    }
+    series = {name: _forward(points) for name, points in facts["trace"].items()}
     marks = [(killed["seconds"], f"{killed['site']} killed"), (killed["restarted"], "restarted")]
     others = killed["others"]
     words = (
@@ -88,6 +85,15 @@ def _rounds(facts: dict[str, Any]) -> str:
     )
     picture = curves(series, ("seconds", "requests answered"), marks=marks)
     return section("The kill and the restart", says(words), picture)
+
+
+def _forward(points: list[tuple[float, int]]) -> list[tuple[float, float]]:
+    """How far a site has ever been: one that reads its journal does nothing anew."""
+    most, found = 0, []
+    for seconds, count in points:
+        most = max(most, count)
+        found.append((seconds, float(most)))
+    return found
 
 
 def _network(facts: dict[str, Any]) -> str:
