@@ -104,6 +104,7 @@ def test_what_is_not_equal_is_told(shown):
     page = demo_page({**facts, "bit_equal": False, "killed": {**facts["killed"], "went_on": None}})
     assert "Not all is equal." in page and "are NOT the same" in page
     assert "did NOT go on from its journal" in page
+    assert "The models of one process, not of the sites, compared" in page
 
 
 def test_regions_are_connected_and_hold_every_state_once():

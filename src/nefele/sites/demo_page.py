@@ -29,6 +29,8 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
         if went_on
         else "did NOT go on from its journal"
     )
+    # The numbers are those of one process: they tell of the sites only when these are the same.
+    whose = "These models" if facts["bit_equal"] else "The models of one process, not of the sites"
     total = sum(one["payload_bytes"] for one in facts["sites"].values())
     apart = facts["objective_difference"]
     return [
@@ -36,7 +38,7 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
         f"{killed['site']} was killed (SIGKILL) in the {killed['stage']} at about round "
         f"{killed['round']}; the others waited, and it {back}.",
         f"Five processes and the same programs in one {same}.",
-        f"Compared with the whole problem solved at once: objective apart by "
+        f"{whose}, compared with the whole problem solved at once: objective apart by "
         f"{'an unknown amount' if apart is None else f'{apart:.1e}'}, parameters by "
         f"{facts['parameter_difference']:.1e} at most (relative).",
         f"Sent in all: {size(total)} of parameters, flows and sums; no rows.",
