@@ -4,13 +4,14 @@ import contextlib
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 
 import pytest
 
 from nefele.sites.carriers.tunnel import Tunnel, proxy_for
 from nefele.sites.carriers.zenoh import Zenoh
+from nefele.sites.example import coast
+from nefele.sites.members import Edge, Member
 from nefele.sites.relay import Relay
 from tests.sites.certificates import Authority
 from tests.sites.network import Proxy, free_port, opened, say_until, stranger
@@ -29,11 +30,11 @@ def at():
     return f"127.0.0.1:{free_port()}"
 
 
-def site(authority, me, neighbours, at=None, proxy="", **kwargs):
+def site(authority, me, neighbours, at=None, proxy="", federation=F, **kwargs):
     return Zenoh(
         me=me,
         neighbours=neighbours,
-        federation=F,
+        federation=federation,
         relay=at,
         proxy=proxy,
         **authority.files(me),
@@ -166,30 +167,16 @@ def _clients(session):
     return [one for one in session.info.transports() if one is not None]
 
 
-RELAY = """
-    import sys, types
-    fake = types.ModuleType("nefele.sites.federation")
-    members = [types.SimpleNamespace(name=name) for name in "ab"]
-    class Federation:
-        hash, relay = "f00d", sys.argv[2]
-        members = members
-        def neighbours(self, name):
-            return ["b" if name == "a" else "a"]
-        @classmethod
-        def read(cls, folder):
-            return cls()
-    fake.Federation = Federation
-    sys.modules["nefele.sites.federation"] = fake
-    from nefele.cli import main
-    sys.argv = ["nefele", "relay", "run", sys.argv[1], "--listen", sys.argv[2]]
-    main()
-"""
+def two_members(at):
+    members = tuple(Member(name, (name,), kind="relay") for name in "ab")
+    return coast(relay=at, members=members, edges=(Edge("a", "b"),))
 
 
 @contextlib.contextmanager
 def relay_process(authority, at):
     folder = authority.files("relay")["certificate"].parent
-    command = [sys.executable, "-c", textwrap.dedent(RELAY), str(folder), at]
+    (folder / "federation.toml").write_bytes(two_members(at).content)
+    command = [sys.executable, "-m", "nefele", "relay", "run", str(folder), "--listen", at]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()
@@ -200,7 +187,9 @@ def relay_process(authority, at):
 
 
 def test_a_killed_relay_comes_back_and_the_sites_go_on(authority, at):
-    a, b = site(authority, "a", {"b": None}, at), site(authority, "b", {"a": None}, at)
+    mark = two_members(at).mark
+    a = site(authority, "a", {"b": None}, at, federation=mark)
+    b = site(authority, "b", {"a": None}, at, federation=mark)
     with opened(a, b) as (at_a, at_b):
         for k in range(2):
             with relay_process(authority, at) as process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -212,7 +213,50 @@ def pilot(
     if not quiet:
         say(f"Wrote {out}: {len(trial.members)} sites on this machine. Hash: {trial.hash}")
         first = out / trial.members[0].name
-        say(f"Run each, in a terminal of its own: nefele site run {first}")
+        say(f"See what would leave a site: nefele site check {first}")
+        say(
+            "Run each, in a terminal of its own: "
+            f"nefele site run {first} --accept {trial.hash[:16]}"
+        )
+
+
+@federation.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder of the demo.")] = Path("nefele-demo-federation"),
+    json: Json = False,
+    quiet: Quiet = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a finished demo in the folder.")
+    ] = False,
+) -> None:
+    """Run five sites as five processes on this machine, and kill one on the way.
+
+    48 US states belong to five sites with keys and certificates of their own, which learn together
+    over TLS. One is killed and restarted; in the end all is compared with one process. The exit
+    code is 0 only when all is equal.
+    """
+    with input_errors():
+        need_cryptography()
+        from nefele.runs.folder import check_writable
+        from nefele.runs.names import check_file_name
+        from nefele.sites.demo import run_demo
+        from nefele.sites.demo_page import conclusions
+
+        check_file_name(out)
+        check_writable(out)
+        told: dict[str, Any] = {} if quiet or json else {"tell": partial(say, err=True)}
+        facts = run_demo(out, force=force, **told)
+    if json:
+        print_json({key: value for key, value in facts.items() if key != "trace"})
+    else:
+        for line in conclusions(facts):
+            say(line)
+        for name, one in facts["sites"].items():
+            say(f"  {name}: {one['messages_sent']:,} messages, {one['payload_bytes']:,} bytes sent")
+        say("All is equal." if facts["equal"] else "NOT all is equal.")
+        if not quiet:
+            say(f"Page: {facts['page']}")
+    raise typer.Exit(0 if facts["equal"] else 1)
 
 
 def summary(made: Federation) -> dict[str, Any]:

@@ -186,16 +186,20 @@ def run_site(
         from nefele.sites.driver import BrokenLinkError
         from nefele.sites.site import Site
 
+        member = Site(folder, accept=accept, run=run)
+        facts = member.finished()
+        if facts is not None and not quiet:
+            say(f"This run was finished before ({facts['finished']}).", err=True)
         try:
-            found = Site(folder, accept=accept, run=run).run(teller(quiet), _shown(quiet or json))
+            facts = facts or member.run(teller(quiet), _shown(quiet or json)).facts
         except (BrokenLinkError, ConsentError) as error:
             raise ValueError(str(error)) from None
     if json:
-        print_json({**found.facts, "folder": str(found.folder)})
+        print_json({**facts, "folder": str(member.run_folder)})
     else:
-        for line in _ended(found.facts, found.folder):
+        for line in _ended(facts, member.run_folder):
             say(line)
-    raise typer.Exit(0 if found.facts["converged"] else 1)
+    raise typer.Exit(0 if facts["converged"] else 1)
 
 
 @site.command()
@@ -236,7 +240,7 @@ def _shown(quiet: bool) -> Any:
 def _line(facts: dict[str, Any]) -> str:
     """One line about a run."""
     words = [f"{facts['name']}: {facts['state']}"]
-    if "stage" in facts:
+    if "requests" in facts:
         gap = "not proven yet" if facts["gap"] is None else f"{facts['gap']:.1e}"
         words.append(f"{facts['stage']}, round {facts['round']}, gap {gap}")
         words.append(f"{facts['rounds_per_second']:g} rounds/s")

@@ -124,6 +124,8 @@ class Driver:
         All bytes given to the carrier.
     waiting : list of str
         Peers that have not answered yet.
+    resumed : int
+        Request up to which the journal of an earlier process led; 0: there was none.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class Driver:
         self._sent: dict[tuple[str, str], Traffic] = {}  # by peer and content
         self._heard: dict[tuple[str, str], Traffic] = {}
         self.refused: Counter[tuple[str, str]] = Counter()
-        self.again = self.wire_bytes = 0
+        self.again = self.wire_bytes = self.resumed = 0
         self.waiting: list[str] = []
         self.posts = 0  # requests that did not wait
         self.parted: set[str] = set()  # peers that have ended
@@ -196,6 +198,8 @@ class Driver:
             except StopIteration as end:
                 self._ended, self._now = True, []
                 self.journal.add()
+                if self._past is not None:
+                    self.resumed = self.number
                 return end.value
             check_request(request)
             if isinstance(request, Work):
@@ -329,7 +333,7 @@ class Driver:
             return None
         record = next(self._past, None)
         if record is None:
-            self._past, self._behind = None, True
+            self._past, self._behind, self.resumed = None, True, self.number
             for name in self.peers:
                 self._greet(name)
         return record
@@ -518,6 +522,8 @@ class Driver:
     def _absent(self, packet: Packet) -> None:
         """Another member has missed some; whoever hears that for the first time leaves, too."""
         places = packet.values
+        if self.patience is None:  # all agreed to wait, however long
+            raise RefusedError("not agreed")
         if places.ndim != 1 or not np.isin(places, np.arange(len(self.links.members))).all():
             raise RefusedError("malformed")
         names = [self.links.members[int(place)] for place in places]

@@ -34,7 +34,7 @@ def write_results(
     site_model(learner, learnt).save(folder / "model.nefele")
     _write_table(folder / "metrics.csv", metrics(learnt))
     _write_table(folder / "ledger.csv", ledger(driver))
-    facts = _facts(run, learner, learnt, driver)
+    facts = facts_of(run, learner, learnt, driver)
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
     write_page(folder, facts, learnt, driver)
@@ -134,7 +134,8 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def _facts(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[str, Any]:
+def facts_of(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[str, Any]:
+    """What run.json holds."""
     federation, gone = learner.federation, list(learner.gone)
     fitted, scores = learnt.fitted, learnt.scores
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -159,6 +160,8 @@ def _facts(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[s
         "kappa": _number(fitted.kappa),
         "rows": len(learnt.rows.y),
         "held_out": int(scores.count.sum()),
+        "features": [feature.name for feature in federation.features],
+        "classes": list(federation.target.classes or ()),
         "metric": "mean squared error" if federation.task == "regression" else "log loss",
         "errors": {name: _number(error) for name, error in zip(names, own, strict=True)},
         "errors_everywhere": {
@@ -170,6 +173,7 @@ def _facts(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[s
         "numbers_sent": driver.ledger.floats,
         "bytes_sent": driver.wire_bytes,
         "said_again": driver.again,
+        "resumed": driver.resumed,
         "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
     }
 

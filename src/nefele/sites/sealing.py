@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run_mark
 
 _HELLO, _SEALED = b"H", b"S"
+_KEY = 32
 _NONCE = 25  # bytes before what is sealed: the kind, and the nonce
 _LONGEST = 16384  # bytes of a hello
 _NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'
@@ -38,11 +39,11 @@ class Signer(Protocol):
 
 def run_key(path: Path) -> bytes:
     """The private key of a run, drawn once and kept in a file that only its owner can read."""
-    if path.exists():
-        return path.read_bytes()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        key = os.urandom(32)
+    if path.exists() and len(key := path.read_bytes()) == _KEY:
+        return key
+    path.unlink(missing_ok=True)  # half-written by a process that was killed then
+    key = os.urandom(_KEY)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(key)
     return key
 

@@ -32,7 +32,7 @@ from nefele.sites.results import write_results
 from nefele.sites.rows import read_rows
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
-from nefele.sites.status import Status
+from nefele.sites.status import Status, read_status
 from nefele.sites.wire import most_bytes
 
 Tell = Callable[[str], object]
@@ -131,6 +131,11 @@ class Site:
             Is given the facts of `nefele site status` about twice a second.
         """
         self._check_accepted()
+        if self.finished() is not None:
+            raise ValueError(
+                f"Run {self.run_name} is finished: its results are in {str(self.run_folder)!r}. "
+                "For a new run all members name another one: --run"
+            )
         identity = Identity(self.folder)
         if identity.name != self.name:
             raise ValueError(
@@ -144,6 +149,15 @@ class Site:
         self.run_folder.mkdir(exist_ok=True)
         with only_writer(self.run_folder):
             return _Attempt(self, identity, rows, tell, progress).run()
+
+    def finished(self) -> dict[str, Any] | None:
+        """What run.json holds, if the run has been finished; None otherwise."""
+        try:
+            if read_status(self.run_folder)["state"] != "finished":
+                return None
+            return dict(json.loads((self.run_folder / "run.json").read_bytes()))
+        except (OSError, ValueError):
+            return None
 
     def _check_accepted(self) -> None:
         wanted, said = self.federation.hash, (self.accept or "").strip().lower()
@@ -161,7 +175,7 @@ class Site:
         filed = [q.name for q in peers if "folder" in (q.kind, me.kind)]
         dialled = {q.name: q.address for q in peers if q.name not in filed}
         longest = max((item.numbers for item in self.consent().items), default=0)
-        size, mark = max(most_bytes(longest), _HELLO), federation.hash[:16]
+        size, mark = max(most_bytes(longest), _HELLO), federation.mark
         ways: dict[str, Carrier] = {}
         if filed:
             if self.config.folder is None:

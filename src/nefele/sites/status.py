@@ -46,15 +46,16 @@ class Status:
         now = time.monotonic()
         waiting = {name: self._late.get(name, now) for name in driver.waiting}
         self._late = waiting
+        if driver.resumed and "went_on" not in self.facts:
+            where = {"stage": self._stage, "round": self._round, "request": driver.resumed}
+            self.facts["went_on"] = where  # here the process before was stopped
         if now < self._due:
             return
         self._due = now + _EVERY
         late = {name: round(now - since, 1) for name, since in waiting.items() if now > since + 1}
         self.write(
             state="waiting" if late else "running",
-            stage=self._stage,
-            round=self._round,
-            gap=self._gap if math.isfinite(self._gap) else None,
+            gap=self._gap,
             rounds_per_second=round(self._rounds / max(now - self._since, 1e-9), 1),
             requests=driver.number,
             gone=driver.gone,
@@ -67,8 +68,11 @@ class Status:
 
     def write(self, **facts: Any) -> None:
         """Write facts down at once."""
-        self.facts.update(facts, at=_now())
-        text = json.dumps(self.facts, indent=2)
+        self.facts.update(stage=self._stage, round=self._round, at=_now())
+        self.facts.update(facts)
+        gap = self.facts.get("gap")
+        self.facts["gap"] = None if gap is None or not math.isfinite(gap) else float(gap)
+        text = json.dumps(self.facts, indent=2, allow_nan=False)
         write(self.path, text.encode())
         if self.told is not None:
             self.told(self.facts)
