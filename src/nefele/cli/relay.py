@@ -7,11 +7,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nefele.cli._common import input_errors, say
+
+if TYPE_CHECKING:
+    from nefele.sites.relay import Relay
 
 app = typer.Typer(
     no_args_is_help=True, help="Pass messages on between members that cannot be dialled."
@@ -41,34 +44,38 @@ def run(
     ] = False,
 ) -> None:
     """Pass messages on until Ctrl-C or SIGTERM. What they say cannot be read here."""
-    from nefele.sites.carriers.names import host_and_port
-    from nefele.sites.federation import Federation
-    from nefele.sites.relay import Relay
-
     with input_errors():
-        federation = Federation.read(folder)
-        if listen is None:
-            if federation.relay is None:
-                raise ValueError("The federation names no relay; say where by --listen host:port.")
-            listen = f"0.0.0.0:{host_and_port(federation.relay)[1]}"
-        names = [member.name for member in federation.members]
-        relay = Relay(
-            listen=listen,
-            pairs=[(name, other) for name in names for other in federation.neighbours(name)],
-            federation=federation.mark,
-            private_key=folder / "key.pem",
-            certificate=folder / "certificate.pem",
-            authority=folder / "authority.pem",
-            count=verbose,
-        )
+        relay = _relay(folder, listen, verbose)
         with _signals() as stop:
             relay.open()
             say(
-                f"Relay listens at {listen} for {len(relay.members)} members, "
+                f"Relay listens at {relay.listen} for {len(relay.members)} members, "
                 f"{len(relay.pairs)} pairs of neighbours. Ctrl-C ends it."
             )
             relay.serve(stop, say)
     say("Relay ended.")
+
+
+def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
+    from nefele.sites.carriers.names import host_and_port
+    from nefele.sites.federation import Federation
+    from nefele.sites.relay import Relay
+
+    federation = Federation.read(folder)
+    if listen is None:
+        if federation.relay is None:
+            raise ValueError("The federation names no relay; say where by --listen host:port.")
+        listen = f"0.0.0.0:{host_and_port(federation.relay)[1]}"
+    names = [member.name for member in federation.members]
+    return Relay(
+        listen=listen,
+        pairs=[(name, other) for name in names for other in federation.neighbours(name)],
+        federation=federation.mark,
+        private_key=folder / "key.pem",
+        certificate=folder / "certificate.pem",
+        authority=folder / "authority.pem",
+        count=count,
+    )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,7 @@ class Zenoh:
             raise ValueError(f"No site may be called {RELAY!r}: the relay is. Rename it.")
         if most_bytes < 1:
             raise ValueError(f"most_bytes must be >= 1; got {most_bytes!r}.")
-        dialled = {name: at for name, at in neighbours.items() if at is not None}
-        for what, at in ("address to listen at", listen), ("address of the relay", relay):
-            if at is not None:
-                host_and_port(at, what)
-        for name, at in dialled.items():
-            host_and_port(at, f"address of {name}")
-        if len(dialled) < len(neighbours) and listen is None and relay is None:
-            name = next(name for name, at in neighbours.items() if at is None)
-            raise ValueError(f"Nothing leads to {name!r}: give its address, listen, or a relay.")
+        dialled = _check_ways(neighbours, listen, relay)
         import_zenoh()
         self.me, self.neighbours, self.federation = me, dict(neighbours), federation
         self.refused: Counter[str] = Counter()
@@ -118,7 +110,10 @@ class Zenoh:
             raise
 
     def send(self, to: str, blob: bytes) -> None:
-        """Give bytes on their way; while there is no link they are lost."""
+        """Give bytes on their way; while there is no link they are lost.
+
+        Returns at once, except for messages of megabytes on a slow link: after 5 s at most.
+        """
         if to not in self.neighbours:
             raise ValueError(f"No neighbour {to!r}; neighbours: {', '.join(self.neighbours)}.")
         if len(blob) > self._most_bytes:
@@ -232,7 +227,23 @@ class _End:
         return take
 
 
-def _pauses() -> Any:
+def _check_ways(
+    neighbours: Mapping[str, str | None], listen: str | None, relay: str | None
+) -> dict[str, str]:
+    """The addresses to dial; a ValueError when one is wrong, or nothing leads to a neighbour."""
+    dialled = {name: at for name, at in neighbours.items() if at is not None}
+    for what, at in ("address to listen at", listen), ("address of the relay", relay):
+        if at is not None:
+            host_and_port(at, what)
+    for name, at in dialled.items():
+        host_and_port(at, f"address of {name}")
+    if len(dialled) < len(neighbours) and listen is None and relay is None:
+        name = next(name for name, at in neighbours.items() if at is None)
+        raise ValueError(f"Nothing leads to {name!r}: give its address, listen, or a relay.")
+    return dialled
+
+
+def _pauses() -> Iterator[float]:
     yield from _AGAIN
     while True:
         yield _AGAIN[-1]

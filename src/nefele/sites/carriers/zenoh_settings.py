@@ -41,38 +41,38 @@ def rights(federation: str, others: Mapping[str, Iterable[tuple[str, str]]]) -> 
     ['egress'] ['put'] ['nefele/f00d/a/b']
     ['ingress'] ['declare_subscriber'] ['nefele/f00d/a/b']
     """
-    rules, subjects, policies = [], [], []
-    for name, pairs in others.items():
-        there = sorted({key(federation, a, b) for a, b in pairs})
-        back = sorted({key(federation, b, a) for a, b in pairs})
-        own = []
-        for number, (flow, message, keys) in enumerate(
-            (
-                ("ingress", "put", there),
-                ("egress", "declare_subscriber", there),
-                ("egress", "put", back),
-                ("ingress", "declare_subscriber", back),
-            )
-        ):
-            own.append(f"{name}-{number}")
-            rules.append(
-                {
-                    "id": own[-1],
-                    "permission": "allow",
-                    "flows": [flow],
-                    "messages": [message],
-                    "key_exprs": keys,
-                }
-            )
-        subjects.append({"id": name, "cert_common_names": [name]})
-        policies.append({"rules": own, "subjects": [name]})
+    rules = {name: _rules(federation, name, list(pairs)) for name, pairs in others.items()}
     return {
         "enabled": True,
         "default_permission": "deny",
-        "rules": rules,
-        "subjects": subjects,
-        "policies": policies,
+        "rules": [rule for own in rules.values() for rule in own],
+        "subjects": [{"id": name, "cert_common_names": [name]} for name in rules],
+        "policies": [
+            {"rules": [rule["id"] for rule in own], "subjects": [name]}
+            for name, own in rules.items()
+        ],
     }
+
+
+def _rules(federation: str, name: str, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    there = sorted({key(federation, a, b) for a, b in pairs})
+    back = sorted({key(federation, b, a) for a, b in pairs})
+    allowed = (
+        ("ingress", "put", there),
+        ("egress", "declare_subscriber", there),
+        ("egress", "put", back),
+        ("ingress", "declare_subscriber", back),
+    )
+    return [
+        {
+            "id": f"{name}-{number}",
+            "permission": "allow",
+            "flows": [flow],
+            "messages": [message],
+            "key_exprs": keys,
+        }
+        for number, (flow, message, keys) in enumerate(allowed)
+    ]
 
 
 def check_files(**files: Path | str | None) -> dict[str, Path]:
@@ -131,17 +131,27 @@ def settings(
         "transport/link/protocols": ["tls"],
         "transport/link/tls": tls(files),
         "transport/shared_memory/enabled": False,
+        **_queues(),
+        # Somewhat longer ones are seen and counted; far longer ones are dropped unread.
+        "transport/link/rx/max_message_size": 2 * most_bytes + 65536,
+    }
+
+
+def _queues() -> dict[str, Any]:
+    """How much waits for a link, and how long: the defaults lose messages in lockstep."""
+    return {
         # An express message takes a place of its own in the queue of a link; what finds none within
         # 1 ms is dropped. With the usual 2 places the relay drops: 20 sites of degree 4 in
-        # lockstep, p90 of a round 506 ms; with 16 (the most) 11 ms.
+        # lockstep, p90 of a round 506 ms; with 16 (the most) 11 ms. Then p50 is 3 to 7 ms direct
+        # and 5 to 8 ms relayed on two cores, express or not; one thread for all of Zenoh, by
+        # ZENOH_RUNTIME, makes it .75 of that, but is the choice of the whole process.
         "transport/link/tx/queue/size": {
             one: 16 if one == "data" else 2 for one in _QUEUES.split()
         },
-        # Long messages are sent in pieces, and these wait longer, or none would pass a slow link.
+        # Pieces of long messages wait longer, or none would pass a slow link. Over 1 MB/s, 8 MB
+        # came with this limit; 16 MB did not within 30 s.
         "transport/link/tx/queue/congestion_control/drop": {
             "wait_before_drop": 1000,
-            "max_wait_before_drop_fragments": 500_000,
+            "max_wait_before_drop_fragments": 5_000_000,
         },
-        # Somewhat longer ones are seen and counted; far longer ones are dropped unread.
-        "transport/link/rx/max_message_size": 2 * most_bytes + 65536,
     }
