@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from nefele.sites._secrets import write_secret
 from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run_mark
 
 _HELLO, _SEALED = b"H", b"S"
 _LONGEST = 16384  # bytes of a hello
+_KEY = 32  # bytes
 _NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'
 
 
@@ -37,11 +39,12 @@ class Signer(Protocol):
 def run_key(path: Path) -> bytes:
     """The private key of a run, drawn once and kept in a file that only its owner can read."""
     if path.exists():
-        return path.read_bytes()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        key = os.urandom(32)
-        file.write(key)
+        key = path.read_bytes()
+        if len(key) == _KEY:
+            return key
+        path.unlink()  # the process that drew it was killed, and has told nobody
+    key = os.urandom(_KEY)
+    write_secret(path, key)
     return key
 
 
@@ -123,7 +126,7 @@ class Seal:
         if found["name"] != sender or sender not in self.peers:
             raise RefusedError("not a neighbour" if found["name"] == sender else "spoofed sender")
         key = _bytes(found["key"])
-        if len(key) != 32:
+        if len(key) != _KEY:
             raise RefusedError("malformed")
         certificate = found["certificate"].encode()
         try:
@@ -134,8 +137,11 @@ class Seal:
         except ValueError as error:
             raise RefusedError("not signed by its certificate", str(error)) from None
         if self._keys.get(sender) != key:
+            try:
+                self._boxes[sender] = self._box(self._private, self._public(key))
+            except Exception:  # a key that gives the same secret with any other
+                raise RefusedError("malformed", "a weak key") from None
             self._keys[sender] = key
-            self._boxes[sender] = self._box(self._private, self._public(key))
         return bool(found["ask"])
 
     # -- messages -------------------------------------------------------------------------------
@@ -175,8 +181,10 @@ def _read_hello(blob: bytes) -> dict[str, Any]:
     try:
         found = json.loads(blob[1:])
         whole = isinstance(found, dict) and all(
-            isinstance(found[name], kind) for name, kind in kinds.items()
+            type(found[name]) is kind for name, kind in kinds.items()
         )
+        for name in kinds if whole else ():
+            str(found[name]).encode()  # half characters cannot be
     except (ValueError, KeyError, RecursionError):
         whole = False
     if not whole:
