@@ -173,15 +173,12 @@ class Parties:
         with FragileJournal(self.journal(name), b"test") as journal:
             journal.event = event
 
-            def allow(content, to, values):
-                event()
-
             driver = Driver(
                 self.links_of(name),
                 FragileCarrier(carrier, event),
                 self.seal(name),
                 journal,
-                **{"allow": allow, "told": told, **self.driving},
+                **{"told": told, **self.driving},
             )
             self.drivers[name] = driver
             carrier.open(driver.receive)
