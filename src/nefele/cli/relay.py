@@ -55,7 +55,7 @@ def run(
         relay = Relay(
             listen=listen,
             pairs=[(name, other) for name in names for other in federation.neighbours(name)],
-            federation=federation.hash,
+            federation=federation.mark,
             private_key=folder / "key.pem",
             certificate=folder / "certificate.pem",
             authority=folder / "authority.pem",

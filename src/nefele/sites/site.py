@@ -23,7 +23,7 @@ from nefele.sites.config import SiteConfig
 from nefele.sites.consent import Consent, Guard, consent_of
 from nefele.sites.driver import AbsentError, Driver
 from nefele.sites.federation import Federation
-from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, expiry_message
+from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, check_pinned, expiry_message
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
@@ -31,6 +31,7 @@ from nefele.sites.rows import read_rows
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
 from nefele.sites.status import Status
+from nefele.sites.validity import one_certificate
 from nefele.sites.wire import most_bytes
 
 Tell = Callable[[str], object]
@@ -135,6 +136,7 @@ class Site:
                 f"The certificate must be of {self.name}, as site.toml says; it is of "
                 f"{identity.name}."
             )
+        check_pinned(one_certificate(identity.authority, AUTHORITY), self.federation)
         soon = expiry_message(identity.certificate, self.folder)
         if soon:
             tell(soon)
@@ -159,7 +161,7 @@ class Site:
         filed = [q.name for q in peers if "folder" in (q.kind, me.kind)]
         dialled = {q.name: q.address for q in peers if q.name not in filed}
         longest = max((item.numbers for item in self.consent().items), default=0)
-        size, mark = max(most_bytes(longest), _HELLO), federation.hash[:16]
+        size, mark = max(most_bytes(longest), _HELLO), federation.mark
         ways: dict[str, Carrier] = {}
         if filed:
             if self.config.folder is None:
