@@ -45,8 +45,8 @@ def write_data(path, federation, rows=12, seed=0):
 def ring(n, kind="direct", **changes):
     """Members in a ring with chords, each with one node."""
     names = [f"s{i:02d}" for i in range(n)]
-    address = "site.example:7447" if kind == "direct" else None
-    members = tuple(Member(name, (name,), address, kind=kind) for name in names)
+    at = {name: f"{name}.example:7447" if kind == "direct" else None for name in names}
+    members = tuple(Member(name, (name,), at[name], kind=kind) for name in names)
     pairs = [(i, (i + 1) % n) for i in range(n)]
     pairs += [(i, i + n // 2) for i in range(0, n // 2, 3) if n > 5]
     edges = tuple(Edge(names[a], names[b]) for a, b in pairs)
