@@ -36,6 +36,7 @@ _BROKEN = 1000  # messages of a peer that were refused, from which its link coun
 _AHEAD = 2  # requests that a peer can be ahead
 _FAREWELLS = 3
 _PAUSE = 0.05  # seconds in which one who does not wait still listens for news
+_UNKEYED = ("no hello yet", "changed or forged")  # refused for want of a key, perhaps
 _OF_NODES = (
     "parameters",
     "correction",
@@ -151,6 +152,7 @@ class Driver:
         self.again = self.wire_bytes = self.resumed = 0
         self.waiting: list[str] = []
         self.posts = 0  # requests that did not wait
+        self._posted = False  # and whether one was the last
         self.parted: set[str] = set()  # peers that have ended
         self._news: dict[str, Packet] = {}  # the newest of those who do not wait
         self._fresh: set[str] = set()  # and who has said something since
@@ -160,7 +162,11 @@ class Driver:
         self._now: list[tuple[str, Packet]] = []  # said in the present request
         self._behind = False  # others are further: what is said first asks for an answer
         self._past: Iterator[Record] | None = None
-        self._last_word = dict.fromkeys(self.peers, time.monotonic())
+        self._coming: Record | None = None  # the next of the past
+        self._used: set[tuple[Kind, str]] = set()  # messages of the present request
+        self._listened = 0.0  # seconds, so far
+        self._last_word = dict.fromkeys(self.peers, 0.0)  # by that clock
+        self._greeted: dict[str, float] = {}
         self._ended = False
         self._usual = _FIRST  # seconds in which answers come
 
@@ -185,6 +191,7 @@ class Driver:
     def run(self, program: Program[T]) -> T:
         """Drive a program to its end, from where the journal leaves off."""
         self._past = None if self.journal.empty else self.journal.records()
+        self._coming = None if self._past is None else next(self._past, None)
         for name in self.peers if self._past is None else ():
             self._greet(name)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -208,10 +215,18 @@ class Driver:
             if isinstance(request, Exchange) and not request.wait:
                 answer = self._post(request)
                 continue
-            self.number += 1
-            self._now = []
+            self._next_number()
             answer = (self._exchange if isinstance(request, Exchange) else self._sum)(request)
             self.told(self)
+
+    def _next_number(self) -> None:
+        """Go on; what others said about requests before is of no use any more."""
+        for number, kind, name in [key for key in self._inbox if key[0] <= self.number]:
+            del self._inbox[number, kind, name]
+            self.refused[name, "wrong content"] += 1
+        self.number += 1
+        self._now = []
+        self._used.clear()
 
     def _work(self, work: Work) -> Any:
         """A long computation; what comes meanwhile is answered."""
@@ -237,43 +252,54 @@ class Driver:
         """Tell all, and take the newest that has come; written down, since it depends on time."""
         self.posts += 1
         fresh: list[str] = []
-        if self._past is not None:
-            while (record := self._next_past()) is not None and record.peer < len(self.place):
-                name = self.links.members[record.peer]
-                self._news[name] = self.seal.decode_from(name, record.payload)
-                fresh.append(name)
-            if record is not None:  # what ends the news of one post
-                return self._newest(request, fresh)
-        for to, values in request.arrays.items():
-            self.allow(request.content, to, values)
-            packet = Packet(Kind.NEWS, request.content, self.epoch, self.posts, values)
+        packets = {
+            q: Packet(Kind.NEWS, request.content, self.epoch, self.posts, v)
+            for q, v in request.arrays.items()
+        }
+        for to, packet in packets.items():
+            self._check_said(packet.content, to, packet.values)
             self._count(self._sent, to, packet)
+        while (record := self._next_past()) is not None:
+            if record.kind != HEARD:
+                raise ValueError(self._differs())
+            if record.peer == len(self.place):  # what ends the news of one post
+                return self._newest(request, fresh)
+            name = self.links.members[record.peer]
+            self._news[name] = self.seal.decode_from(name, record.payload)
+            fresh.append(name)
+        for to, packet in packets.items():
             self._send(to, packet)
         due = time.monotonic() + _PAUSE
         while not self._fresh and (now := time.monotonic()) < due:
             self._take(due - now)
-        fresh = sorted(self._fresh & set(request.arrays), key=self.place.__getitem__)
+        new = [q for q in self.peers if q in self._fresh and self._is_news(q, request)]
         self._fresh.clear()
-        rows = [Record(HEARD, self.number, self.place[q], self._news[q].raw) for q in fresh]
+        rows = [Record(HEARD, self.number, self.place[q], self._news[q].raw) for q in new]
         self.journal.add(*rows, Record(HEARD, self.number, len(self.place), b""))
-        return self._newest(request, fresh)
+        self._posted = True
+        return self._newest(request, list(dict.fromkeys([*fresh, *new])))
+
+    def _is_news(self, name: str, request: Exchange) -> bool:
+        """Whether what has come can be used; else it is forgotten."""
+        if name in request.arrays:
+            shape = (self.links.rows[name], *np.shape(request.arrays[name])[1:])
+            if self._usable(name, self._news[name], request.content, shape):
+                return True
+        del self._news[name]
+        return False
 
     def _newest(self, request: Exchange, fresh: list[str]) -> Heard:
-        found: dict[str, Array] = {}
-        for name, values in request.arrays.items():
-            packet = self._news.get(name)
-            shape = (self.links.rows[name], *np.shape(values)[1:])
-            if packet is not None and self._usable(name, packet, request.content, shape):
-                found[name] = packet.values
+        known = {name: self._news[name] for name in request.arrays if name in self._news}
         for name in fresh:
             self._count(self._heard, name, self._news[name])
-        return Heard(found, frozenset(fresh) & found.keys())
+        return Heard({name: packet.values for name, packet in known.items()}, frozenset(fresh))
 
     def _sum(self, request: Sum) -> Array:
         tree, values = self.links.tree, np.asarray(request.values, dtype=float)
         below, above = tree.children[self.me], tree.parent[self.me]
         found = self._await(Kind.UP, "sums", dict.fromkeys(below, values.shape))
-        total = join(values, [found[name] for name in below], request.largest)
+        with np.errstate(invalid="ignore"):  # of infinities; a NaN is not said
+            total = join(values, [found[name] for name in below], request.largest)
         if above is not None:
             self._say({above: Packet(Kind.UP, "sums", self.epoch, self.number, total)})
             total = self._await(Kind.DOWN, "sums", {above: values.shape})[above]
@@ -289,7 +315,7 @@ class Driver:
         for to, packet in packets.items():
             if to not in self._last_word:
                 raise ValueError(f"{self.me!r} has no link to {to!r}.")
-            self.allow(packet.content, to, packet.values)
+            self._check_said(packet.content, to, packet.values)
             self._count(self._sent, to, packet)
             plain = self.seal.encode(to, packet)
             record = Record(SAID, self.number, self.place[to], plain)
@@ -299,6 +325,9 @@ class Driver:
         if not fresh:
             return
         self.journal.add(*(record for _, record, _ in fresh))
+        if self._posted:  # what was heard then cannot be heard again
+            self.journal.sync()
+            self._posted = False
         for to, record, packet in fresh:
             if self._behind:
                 self._send(to, replace(packet, again=True))
@@ -314,25 +343,37 @@ class Driver:
         sums.floats += packet.values.size
         sums.bytes += packet.values.nbytes
 
+    def _check_said(self, content: str, to: str, values: Array) -> None:
+        """Refuse to say what was not agreed, or what others would refuse."""
+        self.allow(content, to, values)
+        if not _is_finite(content, values):
+            raise ValueError(
+                f"{self.me} must not send {content} that are not finite; it would in request "
+                f"{self.number}. Check its rows, or scale the features."
+            )
+
+    def _differs(self) -> str:
+        return (
+            f"The program of {self.me!r} must do what it did before it was stopped; in request "
+            f"{self.number} it does not. Put rows, files and versions back as they were, give "
+            "the model a random_state, or remove the folder of the run to begin anew."
+        )
+
     def _repeated(self, record: Record) -> bool:
         """Whether the journal has it already, and says the same."""
         before = self._next_past()
         if before is None:
             return False
         if before != record:
-            raise ValueError(
-                f"The program of {self.me!r} must do what it did before it was stopped; in request "
-                f"{self.number} it does not. Put rows, files and versions back as they were, give "
-                "the model a random_state, or remove the folder of the run to begin anew."
-            )
+            raise ValueError(self._differs())
         return True
 
     def _next_past(self) -> Record | None:
-        """The next record from before a restart; at their end all peers are greeted."""
+        """The next record from before a restart; with the last one all peers are greeted."""
         if self._past is None:
             return None
-        record = next(self._past, None)
-        if record is None:
+        record, self._coming = self._coming, next(self._past, None)
+        if self._coming is None:
             self._past, self._behind, self.resumed = None, True, self.number
             for name in self.peers:
                 self._greet(name)
@@ -358,8 +399,11 @@ class Driver:
     def _answer(self, to: str, number: int) -> None:
         """Say again what was said in some request to one who still waits there."""
         old = number < self.number or self._ended
-        for payload in self.journal.said(number, self.place[to]):
+        said = self.journal.said(number, self.place[to])
+        for payload in said:
             self._send(to, replace(self.seal.decode(to, payload), old=old))
+        if not said:
+            self._here(to)
 
     # -- hearing --------------------------------------------------------------------------------
 
@@ -375,6 +419,7 @@ class Driver:
             if (record.kind, record.number, record.peer) != (HEARD, self.number, self.place[name]):
                 raise ValueError(f"{str(self.journal.path)!r} is damaged. Remove it to begin anew.")
             found[name] = self.seal.decode_from(name, record.payload)
+            self._used.add((kind, name))
         known = set(found)
         start = time.monotonic()
         wait = min(max(_PATIENT * self._usual, _FIRST), _LAST)
@@ -385,6 +430,7 @@ class Driver:
                 packet = self._inbox.pop((self.number, kind, name), None)
                 if packet is not None and self._usable(name, packet, content, shapes[name]):
                     found[name], behind = packet, behind or packet.old
+                    self._used.add((kind, name))
             self.waiting = [name for name in shapes if name not in found]
             if not self.waiting:
                 break
@@ -416,7 +462,7 @@ class Driver:
             reason = "wrong content"
         elif values.shape != shape:
             reason = "wrong shape"
-        elif np.isnan(values).any() or (content != "sums" and not np.isfinite(values).all()):
+        elif not _is_finite(content, values):
             reason = "not finite"
         else:
             return True
@@ -432,14 +478,22 @@ class Driver:
         for name in self.waiting:
             if not self.seal.knows(name):
                 self._greet(name)
+        said = {to for to, _ in self._now}
+        for name in self.waiting:  # whoever has nothing to say yet still asks
+            if name not in said and self.seal.knows(name):
+                self._here(name, ask=True)
         for to, packet in self._now:
             if to in self.waiting and self.seal.knows(to):
                 self._send(to, replace(packet, again=True))
 
+    def _here(self, to: str, ask: bool = False) -> None:
+        """Say that this one is alive, and where."""
+        self._send(to, Packet(Kind.HERE, "sums", self.epoch, self.number, np.zeros(0), ask))
+
     def _check_absent(self) -> None:
         if self.patience is None:
             return
-        late = time.monotonic() - self.patience
+        late = self._listened - self.patience
         gone = [name for name in self.waiting if self._last_word[name] < late]
         if gone:
             self.announce(gone)
@@ -456,13 +510,21 @@ class Driver:
             self._send(to, Packet(Kind.ABSENT, "sums", self.epoch, 0, values))
 
     def _take(self, timeout: float) -> None:
-        """Handle what has come, or comes within some seconds."""
+        """Handle what has come, or comes within some seconds.
+
+        Others are silent only while one listens: not while this site computes, replays its
+        journal or is suspended.
+        """
+        start = time.monotonic()
         try:
-            self._handle(*self._queue.get(timeout=timeout))
-            while True:
-                self._handle(*self._queue.get_nowait())
+            found = self._queue.get(timeout=timeout)
         except queue.Empty:
             return
+        finally:
+            self._listened += min(time.monotonic() - start, timeout)
+        self._handle(*found)
+        for _ in range(self._queue.qsize()):  # not what comes meanwhile: that may never end
+            self._handle(*self._queue.get_nowait())
 
     def _handle(self, sender: str, blob: bytes) -> None:
         try:
@@ -476,19 +538,28 @@ class Driver:
                 raise RefusedError("not sealed")
         except RefusedError as error:
             self.refused[sender if sender in self.seal.peers else "?", error.reason] += 1
+            if error.reason in _UNKEYED:
+                self._greet_again(sender)
+
+    def _greet_again(self, name: str) -> None:
+        """One of the two lacks the other's key: it was lost, or the hello was."""
+        now = time.monotonic()
+        if now >= self._greeted.get(name, now):
+            self._greeted[name] = now + _LAST
+            self._greet(name)
 
     def _meet(self, sender: str, blob: bytes) -> None:
         new = not self.seal.knows(sender)
         if self.seal.meet(sender, blob):
             self._greet(sender, ask=False)
-        self._last_word[sender] = time.monotonic()
+        self._last_word[sender] = self._listened
         for to, packet in self._now if new else ():
             if to == sender:
                 self._send(to, replace(packet, again=True))
 
     def _accept(self, sender: str, packet: Packet) -> None:
         """Keep an authentic message, or answer it."""
-        self._last_word[sender] = time.monotonic()
+        self._last_word[sender] = self._listened
         if packet.kind == Kind.ABSENT:
             self._absent(packet)
         elif packet.epoch != self.epoch or sender in self.gone:
@@ -505,19 +576,33 @@ class Driver:
                 raise RefusedError("repeated or late")
             self._news[sender] = packet
             self._fresh.add(sender)
+        elif packet.kind == Kind.HERE and not packet.again:
+            return
         elif packet.number > self.number + _AHEAD:
+            if packet.again:
+                self._here(sender)
             raise RefusedError("wrong round")
         elif packet.number > self.number or (packet.number == self.number and not self._ended):
-            if packet.kind != Kind.HERE:
-                self._inbox[packet.number, packet.kind, sender] = packet
+            new = packet.kind == Kind.HERE or self._keep(sender, packet)
             if packet.again and packet.number > self.number:
-                self._send(sender, Packet(Kind.HERE, "sums", self.epoch, self.number, np.zeros(0)))
+                self._here(sender)
             elif packet.again:
                 self._answer(sender, packet.number)
+            elif not new:
+                raise RefusedError("repeated or late")
         elif packet.again:
             self._answer(sender, packet.number)
         else:
             raise RefusedError("repeated or late")
+
+    def _keep(self, sender: str, packet: Packet) -> bool:
+        """Put a message into the inbox, unless it is or was there."""
+        place = packet.number, packet.kind, sender
+        used = packet.number == self.number and (packet.kind, sender) in self._used
+        if used or place in self._inbox:
+            return False
+        self._inbox[place] = packet
+        return True
 
     def _absent(self, packet: Packet) -> None:
         """Another member has missed some; whoever hears that for the first time leaves, too."""
@@ -557,3 +642,10 @@ class Driver:
 
     def _bye(self, to: str, again: bool) -> None:
         self._send(to, Packet(Kind.BYE, "sums", self.epoch, self.number, np.zeros(0), again))
+
+
+def _is_finite(content: str, values: Array) -> bool:
+    """Sums may be infinite, where a problem is not bounded; nothing else may, and none NaN."""
+    if content == "sums":
+        return not np.isnan(values).any()
+    return bool(np.isfinite(values).all())

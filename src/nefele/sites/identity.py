@@ -37,6 +37,7 @@ from nefele.sites.validity import (
 
 __all__ = [
     "check_chain",
+    "check_pinned",
     "days_left",
     "expiry_message",
     "fingerprint",
@@ -139,7 +140,7 @@ def sign_request(
     key = x.load_key(read_bytes(authority / KEY), str(authority / KEY))
     if x.spki(key) != x.spki(issuer):
         raise ValueError(f"{str(authority)!r} must have a key that fits its certificate.")
-    _check_pinned(issuer, federation)
+    check_pinned(issuer, federation)
     now = datetime.now(UTC)
     end = now + timedelta(days=days)
     if end > issuer.not_valid_after_utc:
@@ -194,7 +195,7 @@ def install(folder: Path, answer: bytes) -> str:
         )
     certificate, authority = map(x.pem, certificates)
     federation = Federation.read(folder)
-    _check_pinned(certificates[1], federation)
+    check_pinned(certificates[1], federation)
     known = folder / AUTHORITY
     if known.exists() and known.read_bytes() != authority:
         raise ValueError(
@@ -232,7 +233,8 @@ def _take_key(folder: Path, certificate: Any, name: str) -> None:
     )
 
 
-def _check_pinned(authority: Any, federation: Federation) -> None:
+def check_pinned(authority: Any, federation: Federation) -> None:
+    """A ValueError when an authority is not the one that all have agreed to."""
     if federation.authority is not None and x.digest(authority) != federation.authority:
         raise ValueError(
             "The authority must be the one of the federation file, "

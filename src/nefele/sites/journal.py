@@ -52,16 +52,16 @@ class Journal:
 
     def __init__(self, path: Path, meta: bytes) -> None:
         head = _MAGIC + struct.pack("<I", len(meta)) + meta
-        fresh = not path.exists() or path.stat().st_size < len(_MAGIC)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(handle, "r+b", buffering=0)
         self.path, self._start = path, len(head)
         self._places = array("Q")  # where the records of each request begin, from number 1 on
-        if fresh:
+        found = self._file.read(len(head))
+        if len(found) < len(head) and head.startswith(found):  # new, or torn at its beginning
             self._file.truncate(0)
-            self._file.write(head)
-        self._file.seek(0)
-        if self._file.read(len(head)) != head:
+            self._write(head)
+            found = head
+        if found != head:
             self._file.close()
             raise ValueError(
                 f"{str(path)!r} must belong to this run with these rows and this version; it does "
@@ -109,8 +109,17 @@ class Journal:
             head = _RECORD.pack(record.kind, record.number, record.peer, len(record.payload), 0)
             check = zlib.crc32(head[:-4] + record.payload)
             out += head[:-4] + struct.pack("<I", check) + record.payload
-        self._file.write(out)
+        self._write(out)
         self._end += len(out)
+
+    def _write(self, content: bytes | bytearray) -> None:
+        left = memoryview(content)
+        while left:
+            left = left[self._file.write(left) :]
+
+    def sync(self) -> None:
+        """Let what is written outlive a crash of the machine."""
+        os.fsync(self._file.fileno())
 
     def said(self, number: int, peer: int) -> list[bytes]:
         """What was said to a peer in some request."""

@@ -15,12 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+from nefele.sites._secrets import write_secret
 from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run_mark
 
 _HELLO, _SEALED = b"H", b"S"
-_KEY = 32
 _NONCE = 25  # bytes before what is sealed: the kind, and the nonce
 _LONGEST = 16384  # bytes of a hello
+_KEY = 32  # bytes
 _NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'
 
 
@@ -39,12 +40,13 @@ class Signer(Protocol):
 
 def run_key(path: Path) -> bytes:
     """The private key of a run, drawn once and kept in a file that only its owner can read."""
-    if path.exists() and len(key := path.read_bytes()) == _KEY:
-        return key
-    path.unlink(missing_ok=True)  # half-written by a process that was killed then
+    if path.exists():
+        key = path.read_bytes()
+        if len(key) == _KEY:
+            return key
+        path.unlink()  # the process that drew it was killed, and has told nobody
     key = os.urandom(_KEY)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key)
+    write_secret(path, key)
     return key
 
 
@@ -128,7 +130,7 @@ class Seal:
         if found["name"] != sender or sender not in self.peers:
             raise RefusedError("not a neighbour" if found["name"] == sender else "spoofed sender")
         key = _bytes(found["key"])
-        if len(key) != 32:
+        if len(key) != _KEY:
             raise RefusedError("malformed")
         certificate = found["certificate"].encode()
         try:
@@ -139,7 +141,10 @@ class Seal:
         except ValueError as error:
             raise RefusedError("not signed by its certificate", str(error)) from None
         if self._keys.get(sender) != key:
-            self._secrets[sender] = self._nacl.crypto_box_beforenm(key, self._private)
+            try:
+                self._secrets[sender] = self._nacl.crypto_box_beforenm(key, self._private)
+            except Exception:  # a key that gives the same secret with any other
+                raise RefusedError("malformed", "a weak key") from None
             self._keys[sender] = key
         return bool(found["ask"])
 
@@ -195,8 +200,10 @@ def _read_hello(blob: bytes) -> dict[str, Any]:
     try:
         found = json.loads(blob[1:])
         whole = isinstance(found, dict) and all(
-            isinstance(found[name], kind) for name, kind in kinds.items()
+            type(found[name]) is kind for name, kind in kinds.items()
         )
+        for name in kinds if whole else ():
+            str(found[name]).encode()  # half characters cannot be
     except (ValueError, KeyError, RecursionError):
         whole = False
     if not whole:

@@ -24,7 +24,7 @@ from nefele.sites.consent import Consent, Guard, consent_of
 from nefele.sites.driver import AbsentError, Driver
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import heard_nodes, held_name
-from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, expiry_message
+from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, check_pinned, expiry_message
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
@@ -33,6 +33,7 @@ from nefele.sites.rows import read_rows
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
 from nefele.sites.status import Status, read_status
+from nefele.sites.validity import one_certificate
 from nefele.sites.wire import most_bytes
 
 Tell = Callable[[str], object]
@@ -142,6 +143,7 @@ class Site:
                 f"The certificate must be of {self.name}, as site.toml says; it is of "
                 f"{identity.name}."
             )
+        check_pinned(one_certificate(identity.authority, AUTHORITY), self.federation)
         soon = expiry_message(identity.certificate, self.folder)
         if soon:
             tell(soon)

@@ -141,6 +141,10 @@ def _values(blob: bytes, axes: int) -> Array:
     shape: tuple[Any, ...] = struct.unpack_from(f"<{axes}Q", blob, _HEADER.size)
     if math.prod(shape) * 8 != len(blob) - start:
         raise RefusedError("wrong size", f"{math.prod(shape)} numbers in {len(blob) - start} bytes")
+    if not math.prod(shape):  # one axis may be 0 and another one beyond all limits
+        if max(shape) > len(blob):
+            raise RefusedError("wrong size", "no numbers, along an axis that is too long")
+        return np.zeros(shape)
     return np.frombuffer(blob, dtype=_FLOAT, offset=start).reshape(shape)
 
 

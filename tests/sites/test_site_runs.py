@@ -1,0 +1,218 @@
+"""Whole runs of real processes over real TLS: the end is that of one process, bit for bit."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nefele.sites.example import coast
+from nefele.sites.members import Edge, Member
+from tests.e2e.commands import refused, run
+from tests.sites.running import QUICK, Sites, check_models, pilot, ring
+from tests.waiting import wait_until
+
+MIDDLE = 30_000  # bytes of a journal
+
+
+def test_three_sites_end_where_one_process_does(tmp_path):
+    trial = pilot(tmp_path, coast(**QUICK))
+    with Sites(tmp_path, trial) as sites:
+        sites.start()
+        sites.wait_for("oulu", 1000)
+        status = run("site", "status", sites.site("oulu"), "--json", cwd=tmp_path)
+        facts = json.loads(status.stdout)
+        assert status.returncode == 0 and facts["hash"] == trial.hash
+        sites.finish()
+    check_models(trial, tmp_path)
+    facts = json.loads(run("site", "status", sites.site("kemi"), "--json", cwd=tmp_path).stdout)
+    assert facts["state"] == "finished" and facts["gone"] == []
+
+
+def test_a_site_that_is_killed_in_the_middle_goes_on(tmp_path):
+    trial = pilot(tmp_path, coast(**QUICK | {"rounds": 400, "check_every": 200}))
+    with Sites(tmp_path, trial) as sites:
+        sites.start()
+        for size in (MIDDLE, 3 * MIDDLE):
+            sites.wait_for("kemi", size)
+            sites.running["kemi"].kill()
+            assert not sites.ended("kemi")
+            sites.start("kemi")
+        sites.finish()
+    check_models(trial, tmp_path)
+
+
+def three_kinds(**changes):
+    """One member of each kind."""
+    members = (
+        Member("oulu", ("oulu-1", "oulu-2"), "oulu.example:7447"),
+        Member("kemi", ("kemi",), kind="relay"),
+        Member("inari", ("inari",), kind="folder"),
+    )
+    edges = (Edge("oulu-1", "oulu-2"), Edge("oulu-2", "kemi"), Edge("oulu-1", "inari", 0.5))
+    return coast(members=members, edges=edges, relay="relay.example:7447", **{**QUICK, **changes})
+
+
+def test_direct_relayed_and_folder_sites_and_a_relay_that_is_killed(tmp_path):
+    trial = pilot(tmp_path, three_kinds(rounds=20, check_every=20))
+    with Sites(tmp_path, trial) as sites:
+        sites.start_relay()
+        sites.start()
+        sites.wait_for("oulu", 2000)
+        sites.running["relay"].kill()
+        sites.start_relay()
+        sites.finish()
+    check_models(trial, tmp_path)
+
+
+def test_the_relay_listens_where_the_federation_says(tmp_path):
+    trial = pilot(tmp_path, ring(3, "relay", rounds=20, check_every=20))
+    with Sites(tmp_path, trial) as sites:
+        sites.start_relay("--verbose")
+        sites.start()
+        sites.finish()
+    check_models(trial, tmp_path)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path, pilot(tmp_path, coast(**QUICK)), tmp_path / "sites" / "oulu"
+
+
+def test_nobody_has_agreed(place):
+    folder, trial, site = place
+    assert "nobody has agreed yet" in refused("site", "run", site, cwd=folder)
+    other = coast(**QUICK).hash
+    error = refused("site", "run", site, "--accept", other, cwd=folder)
+    assert "only with the hash that people here agreed to" in error
+    assert "agreed to" in refused("site", "run", site, "--accept", trial.hash[:8], cwd=folder)
+    assert not (site / "run-1").exists()
+
+
+@pytest.mark.parametrize("name", ["key.pem", "certificate.pem", "authority.pem"])
+def test_a_missing_key_or_certificate(place, name):
+    folder, trial, site = place
+    (site / name).unlink()
+    error = refused("site", "run", site, "--accept", trial.hash, cwd=folder)
+    assert name in error and "nefele site request" in error
+
+
+def test_a_key_that_others_can_read(place):
+    folder, trial, site = place
+    (site / "key.pem").chmod(0o644)
+    error = refused("site", "run", site, "--accept", trial.hash, cwd=folder)
+    assert "must be readable by its owner only; its mode is 644" in error
+
+
+def test_another_authority_than_the_agreed_one(place):
+    folder, trial, site = place
+    (folder / "other").mkdir()
+    pilot(folder / "other", coast(**QUICK))
+    for name in ("key.pem", "certificate.pem", "authority.pem"):
+        content = (folder / "other" / "sites" / "oulu" / name).read_bytes()
+        (site / name).write_bytes(content)
+    error = refused("site", "run", site, "--accept", trial.hash, cwd=folder)
+    assert "authority must be the one of the federation file" in error
+
+
+def test_two_runs_in_one_folder(place):
+    folder, trial, site = place
+    with Sites(folder, trial) as sites:
+        sites.start("oulu")
+        wait_until((site / "run-1" / "status.json").exists, "the first run")
+        error = refused("site", "run", site, "--accept", trial.hash, cwd=folder)
+        assert "one writer at a time" in error
+
+
+def test_a_federation_file_that_differs_by_one_byte(tmp_path):
+    """It refuses to talk; with the same bytes again all end well."""
+    trial = pilot(tmp_path, ring(3, rounds=20, check_every=20))
+    with Sites(tmp_path, trial) as sites:
+        file = sites.site("s01") / "federation.toml"
+        file.write_bytes(trial.content + b"\n")
+        other = json.loads(run("site", "check", sites.site("s01"), "--json", cwd=tmp_path).stdout)
+        assert other["hash"] != trial.hash
+        sites.accept["s01"] = other["hash"]
+        sites.start()
+        for name in ("s00", "s01", "s02"):
+            status = sites.site(name) / "run-1" / "status.json"
+            wait_until(lambda status=status: _waits(status), f"{name} waits")
+        assert not any(sites.ended(name) for name in sites.running)
+        sites.running["s01"].kill()
+        file.write_bytes(trial.content)
+        sites.accept["s01"] = trial.hash
+        for leftover in (sites.site("s01") / "run-1").iterdir():
+            leftover.unlink()
+        sites.start("s01")
+        sites.finish()
+    check_models(trial, tmp_path)
+
+
+def _waits(status):
+    return status.exists() and bool(json.loads(status.read_bytes()).get("late"))
+
+
+def test_what_is_written_and_printed_holds_no_keys(tmp_path):
+    trial = pilot(tmp_path, coast(**QUICK | {"rounds": 20, "check_every": 20}))
+    with Sites(tmp_path, trial) as sites:
+        sites.start()
+        sites.finish()
+    for member in trial.members:
+        site = sites.site(member.name)
+        pem = (site / "key.pem").read_bytes()
+        assert (site / "key.pem").stat().st_mode & 0o777 == 0o600
+        assert (site / "run-1" / "run.key").stat().st_mode & 0o777 == 0o600
+        secrets = [pem.splitlines()[1], (site / "run-1" / "run.key").read_bytes()]
+        assert len(secrets[1]) == 32
+        secrets.append(secrets[1].hex().encode())
+        seen = 0
+        for file in tmp_path.rglob("*"):
+            if file.is_file() and file.name not in ("key.pem", "run.key"):
+                content = file.read_bytes()
+                seen += 1
+                assert not any(secret in content for secret in secrets), file
+        names = {file.name for file in (site / "run-1").iterdir()}
+        assert names >= {"status.json", "run.json", "ledger.csv", "journal-0"}
+        assert seen > 20
+
+
+# -- bigger ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["direct", "relay"])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "squared_l2"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_twenty_sites(tmp_path, loss, penalty, kind):
+    changes = {"penalty": penalty, "rounds": 300, "check_every": 300}
+    if loss == "logistic":
+        from nefele.sites.members import Target
+
+        changes |= {"task": "classification", "loss": "logistic", "l2": 0.01}
+        changes |= {"target": Target("warm", classes=("no", "yes"))}
+    trial = pilot(tmp_path, ring(20, kind, **changes))
+    with Sites(tmp_path, trial) as sites:
+        if kind == "relay":
+            sites.start_relay()
+        sites.start()
+        sites.finish()
+    check_models(trial, tmp_path)
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_processes(tmp_path):
+    trial = pilot(tmp_path, ring(6, rounds=3000, check_every=3000))
+    rng = np.random.default_rng(0)
+    names = [member.name for member in trial.members]
+    with Sites(tmp_path, trial) as sites:
+        sites.start()
+        for _ in range(30):
+            name = names[rng.integers(len(names))]
+            sites.wait_for(name, sites.journal(name) + int(rng.integers(500, 6000)))
+            sites.running[name].kill()
+            assert not sites.ended(name)
+            sites.start(name)
+        sites.finish()
+    check_models(trial, tmp_path)
