@@ -24,6 +24,8 @@ from nefele.sites.carriers.zenoh_settings import (
 )
 
 _PATIENCE = 3.0  # seconds for a first sign of the relay
+_CALLER = "pyo3"  # in the names of threads in which Zenoh calls back
+_DECLARING = threading.Lock()
 _AGAIN = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds between attempts to open the session at the relay
 
 
@@ -210,15 +212,25 @@ class _End:
         self._session = open_session(values)
         self._most_bytes, self._refused = carrier._most_bytes, carrier.refused
         self._publishers: dict[str, Any] = {}
-        for other in carrier.neighbours:
-            self._session.declare_subscriber(
-                key(carrier.federation, other, carrier.me), self._taker(other, receive)
-            )
-            self._publishers[other] = self._session.declare_publisher(
-                key(carrier.federation, carrier.me, other),
-                express=True,
-                congestion_control=zenoh.CongestionControl.DROP,
-            )
+        self._callers: list[threading.Thread] = []
+        try:
+            with _DECLARING:
+                before = threading.enumerate()
+                for other in carrier.neighbours:
+                    self._session.declare_subscriber(
+                        key(carrier.federation, other, carrier.me), self._taker(other, receive)
+                    )
+                found = [thread for thread in threading.enumerate() if thread not in before]
+            self._callers = [thread for thread in found if _CALLER in thread.name]
+            for other in carrier.neighbours:
+                self._publishers[other] = self._session.declare_publisher(
+                    key(carrier.federation, carrier.me, other),
+                    express=True,
+                    congestion_control=zenoh.CongestionControl.DROP,
+                )
+        except BaseException:
+            self.close()
+            raise
 
     def leads_to(self, to: str) -> bool:
         """Whether the neighbour is linked and listens."""
@@ -230,7 +242,11 @@ class _End:
             self._publishers[to].put(blob)
 
     def close(self) -> None:
+        """End the session and wait for Zenoh's threads: one that is left at exit is an abort."""
         self._session.close()
+        for thread in self._callers:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
 
     def _taker(self, sender: str, receive: Receive) -> Any:
         def take(sample: Any) -> None:
