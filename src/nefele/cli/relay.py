@@ -41,7 +41,7 @@ def run(
     ] = False,
 ) -> None:
     """Pass messages on until Ctrl-C or SIGTERM. What they say cannot be read here."""
-    from nefele.sites.carriers.names import host_and_port
+    from nefele.sites.carriers.names import host_and_port, mark_of
     from nefele.sites.federation import Federation
     from nefele.sites.relay import Relay
 
@@ -55,7 +55,7 @@ def run(
         relay = Relay(
             listen=listen,
             pairs=[(name, other) for name in names for other in federation.neighbours(name)],
-            federation=federation.mark,
+            federation=mark_of(federation.hash),
             private_key=folder / "key.pem",
             certificate=folder / "certificate.pem",
             authority=folder / "authority.pem",

@@ -250,11 +250,6 @@ class Federation(Terms):
         """SHA-256 of the bytes of the file: with one of them changed it is another federation."""
         return hashlib.sha256(self.content).hexdigest()
 
-    @property
-    def mark(self) -> str:
-        """Some of the hash: what carriers and relays call the federation."""
-        return self.hash[:16]
-
     def to_toml(self) -> str:
         """The federation as TOML, what is not set left out."""
         terms = {f.name: getattr(self, f.name) for f in fields(Terms)}

@@ -17,6 +17,7 @@ from nefele.estimators.design import Rows
 from nefele.sites._secrets import write
 from nefele.sites.carriers import Carrier
 from nefele.sites.carriers.folder import Folder
+from nefele.sites.carriers.names import mark_of
 from nefele.sites.carriers.routes import Routes
 from nefele.sites.carriers.zenoh import Zenoh
 from nefele.sites.config import SiteConfig
@@ -161,7 +162,7 @@ class Site:
         filed = [q.name for q in peers if "folder" in (q.kind, me.kind)]
         dialled = {q.name: q.address for q in peers if q.name not in filed}
         longest = max((item.numbers for item in self.consent().items), default=0)
-        size, mark = max(most_bytes(longest), _HELLO), federation.mark
+        size, mark = max(most_bytes(longest), _HELLO), mark_of(federation.hash)
         ways: dict[str, Carrier] = {}
         if filed:
             if self.config.folder is None:

@@ -27,6 +27,17 @@ def check_name(name: str) -> str:
     return name
 
 
+def mark_of(digest: str) -> str:
+    """What sites and relays call a federation: some of its hash.
+
+    Examples
+    --------
+    >>> len(mark_of("f" * 64))
+    16
+    """
+    return digest[:16]
+
+
 def check_federation(federation: str) -> str:
     """Return the id of a federation, its hash or some of it; a ValueError when it is none."""
     if not isinstance(federation, str) or not re.fullmatch(r"[a-z0-9-]{1,64}", federation):
