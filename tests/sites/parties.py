@@ -95,6 +95,10 @@ class FragileJournal(Journal):
         super().add(*records)
         self.event()
 
+    def close(self):
+        self._kept.clear()  # a process that is killed writes no more
+        super().close()
+
 
 class FragileCarrier:
     """A carrier whose process may end before or after it sent."""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest.mock import patch
 
 import numpy as np
 
@@ -54,16 +55,24 @@ def ring(n, kind="direct", **changes):
     return coast(**{"members": members, "edges": edges, **relay, **QUICK, **changes})
 
 
-def pilot(folder, federation, rows=12):
-    """Folders of all sites with their rows; the federation of the trial."""
+def pilot(folder, federation, rows=12, moved=True):
+    """Folders of all sites with their rows; the federation of the trial.
+
+    Its addresses are moved to this machine, unless they are of namespaces on it.
+    """
     write_data(folder / "all.csv", federation, rows)
-    return make_pilot(federation, folder / "sites", folder / "all.csv", "node", port=0)[0]
+    args = (federation, folder / "sites", folder / "all.csv", "node")
+    if moved:
+        return make_pilot(*args, port=0)[0]
+    with patch("nefele.sites.pilot.local", lambda federation, port: federation):
+        return make_pilot(*args)[0]
 
 
 def learners(trial, folder, members=None):
     names = members or [member.name for member in trial.members]
     rows = {name: read_rows(trial, SiteConfig.read(folder / "sites" / name)) for name in names}
-    return {name: Learner(trial, name, rows[name], names) for name in names}
+    gone = [member.name for member in trial.members if member.name not in names]
+    return {name: Learner(trial, name, rows[name], gone) for name in names}
 
 
 def expected(trial, folder, members=None):

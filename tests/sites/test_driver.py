@@ -159,7 +159,7 @@ def test_thirty_random_kills(tmp_path, seed):
 
 def test_a_crash_in_algorithm_1_and_in_its_certificate(tmp_path):
     problem, rounds, solver = problem_of(FIVE), 10, SOLVERS["scaled"]
-    kills = {"s0": Kills([40, 90, 200]), "s2": Kills([61, 62, 150]), "s4": Kills([33])}
+    kills = {"s0": Kills([40, 90, 200]), "s2": Kills([61, 62, 100]), "s4": Kills([33])}
     ends = run_sites(tmp_path, problem, FIVE, certified(solver, rounds), kills=kills)
     check_same(ends, problem, FIVE, solver, rounds)
     assert sum(ends.starts.values()) == len(ends.starts) + 7

@@ -387,7 +387,7 @@ class Driver:
         if not self.seal.knows(to):
             self._greet(to)
             return
-        blob = self.seal.seal(to, plain)
+        blob = self.seal.seal_plain(to, plain)
         self.wire_bytes += len(blob)
         self.carrier.send(to, blob)
 

@@ -136,6 +136,7 @@ class Journal:
     def close(self) -> None:
         """Write all of it to the disk."""
         if not self._file.closed:
-            self.add()
+            if self._kept:
+                self.add()
             os.fsync(self._file.fileno())
             self._file.close()

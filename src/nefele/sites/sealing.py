@@ -162,8 +162,12 @@ class Seal:
         """The message of a peer that was opened before."""
         return decode(plain, self._in[sender])
 
-    def seal(self, to: str, plain: bytes) -> bytes:
+    def seal(self, to: str, packet: Packet) -> bytes:
         """What goes to a peer whose hello has come."""
+        return self.seal_plain(to, self.encode(to, packet))
+
+    def seal_plain(self, to: str, plain: bytes) -> bytes:
+        """The same, of a message that is encoded already."""
         nonce = next(self._nonces)
         sealed = self._nacl.crypto_box_easy_afternm(plain, nonce, self._secrets[to])
         return b"".join((_SEALED, nonce, sealed))
