@@ -35,6 +35,7 @@ _PATIENT = 5.0  # and at first so many times as long as answers have taken of la
 _BROKEN = 1000  # messages of a peer that were refused, from which its link counts as broken
 _AHEAD = 2  # requests that a peer can be ahead
 _FAREWELLS = 3
+_SILENCE = 5.0  # seconds in which one who waits would have been heard
 _PAUSE = 0.05  # seconds in which one who does not wait still listens for news
 _UNKEYED = ("no hello yet", "changed or forged")  # refused for want of a key, perhaps
 _OF_NODES = (
@@ -622,11 +623,16 @@ class Driver:
     def linger(self, limit: float) -> bool:
         """Answer others until all peers have ended too, or for so many seconds; whether they have.
 
-        Whoever was stopped shortly before the end needs what was said then.
+        Whoever was stopped shortly before the end needs what was said then. One who was stopped
+        here itself and hears nobody any more has nobody left to help.
         """
         end, due, wait = time.monotonic() + limit, 0.0, _FIRST
         self.waiting = [name for name in self.peers if name not in self.parted]
+        begun = self._listened
         while self.waiting and (now := time.monotonic()) < end:
+            silent = self._listened - max(begun, *self._last_word.values()) > _SILENCE
+            if silent and self.resumed == self.number:
+                break
             if now >= due:
                 for name in self.waiting:
                     self._bye(name, again=True)
