@@ -83,9 +83,10 @@ class Consent:
             f"  in all at most {most:,} numbers, {8 * most / 1e6:,.0f} MB; usually far fewer.",
             "",
             "What stays: all rows, all labels, names of files and columns, errors and their texts.",
-            "What others can learn: parameters and sums are computed from your rows without noise.",
-            "Neighbours can infer from them what your rows look like on the whole, and from few",
-            "rows even single ones. Take part only with members whom you trust that far.",
+            f"What others can learn: {_said(federation)} and sums are computed from your rows",
+            "without noise. Neighbours can infer from them what your rows look like on the whole,",
+            "and from few rows even single ones. Take part only with members whom you trust that",
+            "far.",
             "",
             f"Hash: {federation.hash}",
         ]
@@ -100,20 +101,34 @@ def _agreed(federation: Federation) -> str:
     )
     return (
         f"{federation.task} of {federation.target.name} by {features}; loss {federation.loss}, "
-        f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, certified gap "
-        f"{federation.tol:g}, at most {federation.rounds} rounds in a fit; a member that is silent "
-        f"for {federation.absent_after:g} s: {federation.absent}; noise for privacy: "
-        f"{federation.privacy.mechanism}"
+        f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, "
+        f"{_until(federation)} {federation.tol:g}, at most {federation.rounds} rounds in a fit; a "
+        f"member that is silent for {federation.absent_after:g} s: {federation.absent}; noise for "
+        f"privacy: {federation.privacy.mechanism}"
     )
+
+
+def _said(federation: Federation) -> str:
+    return federation.method if federation.method == "predictions" else "parameters"
+
+
+def _until(federation: Federation) -> str:
+    if federation.method == "predictions":
+        return "local models of any kind, change of predictions at most"
+    return "certified gap"
 
 
 def _amount(item: Item) -> str:
     return f"{item.numbers} number{'s' * (item.numbers != 1)}, at most {item.times:,} times"
 
 
-def consent_of(federation: Federation, name: str, run: Network | None = None) -> Consent:
-    """What may leave a member, from the federation's file alone."""
+def consent_of(
+    federation: Federation, name: str, run: Network | None = None, n_shared: int = 0
+) -> Consent:
+    """What may leave a member, from the federation's file and the number of shared rows."""
     net = network(federation) if run is None else run
+    if federation.method == "predictions":
+        return Consent(federation, name, tuple(_of_predictions(net, name, n_shared)))
     outputs = len(federation.target.classes or ())
     d = (len(federation.features) + 1) * (outputs if outputs > 2 else 1)
     automatic = federation.alpha == "auto"
@@ -132,17 +147,46 @@ def consent_of(federation: Federation, name: str, run: Network | None = None) ->
         items.append(Item("dual", to, 2 * edges * d, checks, words))
     longest = max(d * d + d + 2, _BITS, 3 * d * net.n_components, n_alphas, 7)
     times = fits * _SETTING_UP + 4 * _NEWTON + 20 + checks * _SOLVES * (2 * _STEPS + 30)
-    above = net.tree.parent[name]
+    words = (
+        "counts of rows, errors, losses, their gradients and second derivatives, steps of a "
+        "linear system"
+    )
+    items += _of_sums(net, name, longest, times, words)
+    return Consent(federation, name, tuple(items))
+
+
+def _of_predictions(net: Network, name: str, n_shared: int) -> list[Item]:
+    """What leaves with models of any kind."""
+    federation = net.federation
+    classes = len(federation.target.classes or ())
+    content = "probabilities" if classes else "predictions"
+    n_alphas = len(federation.alphas or ()) or federation.n_alphas
+    tries = federation.folds if federation.alpha == "auto" else 0
+    fits = 2 + tries * n_alphas
+    items = []
+    for to, (nodes, _) in net.borders(name).items():
+        words = (
+            f"{content} at the {n_shared} agreed rows of {nodes} node{'s' * (nodes != 1)}, in each "
+            "round"
+        )
+        size = nodes * n_shared * max(classes, 1)
+        items.append(Item(content, to, size, fits * (federation.rounds + 1), words))
+    longest = max(len(federation.owner), n_alphas + 1, len(federation.features), 7)
+    times = fits * federation.rounds + 4 * (tries + 2) + 20
+    words = "counts of rows, errors, target values and their squares, largest changes"
+    return items + _of_sums(net, name, longest, times, words)
+
+
+def _of_sums(net: Network, name: str, longest: int, times: int, what: str) -> list[Item]:
+    """Sums go up and down the tree."""
+    items, above = [], net.tree.parent[name]
     if above is not None:
         whose = "yours" if not net.tree.children[name] else "yours and of those below you"
-        words = (
-            f"sums for all members, {whose}: counts of rows, errors, losses, their gradients and "
-            "second derivatives, steps of a linear system"
-        )
+        words = f"sums for all members, {whose}: {what}"
         items.append(Item("sums", above, longest, times, words))
     for child in net.tree.children[name]:
         items.append(Item("sums", child, longest, times, "sums over all members"))
-    return Consent(federation, name, tuple(items))
+    return items
 
 
 def _checks(rounds: int, every: int) -> int:

@@ -26,7 +26,7 @@ from nefele.runtime.programs import Fitted, fit, one_model
 from nefele.sites.federation import Federation
 from nefele.sites.relaxing import fit_relaxed
 
-Report = Callable[[str, int, float], object]  # stage, round, last certified gap
+Report = Callable[..., object]  # stage, round, last certified gap, or the change without one
 Index = NDArray[np.int64]
 
 _ROUGH = 1e-3  # gap that is small enough to compare candidates for alpha
@@ -118,7 +118,7 @@ class Learner:
     name: str
     rows: Rows
     members: list[str] | None = None
-    report: Report = lambda stage, k, gap: None
+    report: Report = lambda *seen: None
     graph: Graph = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,6 +22,8 @@ from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
 from nefele.sites.learning import Learner, Learnt
+from nefele.sites.models import keep
+from nefele.sites.predicting import Predicted
 
 if TYPE_CHECKING:
     from nefele.sites.site import Site
@@ -30,16 +32,20 @@ NODE = "node"  # column of the node ids in the model
 
 
 def write_results(
-    site: Site, learner: Learner, learnt: Learnt, driver: Driver, gone: list[str]
+    site: Site, learner: Learner, learnt: Learnt | Predicted, driver: Driver, gone: list[str]
 ) -> dict[str, Any]:
     """Write all files of a run, and return the facts of run.json."""
     from nefele.sites.page import write_page
 
-    folder = site.run_folder
-    site_model(learner, learnt).save(folder / "model.nefele")
+    folder, models = site.run_folder, "stored as model.nefele"
+    if isinstance(learnt, Predicted):
+        models = keep(folder, learnt.models, learnt.scales.shift, learnt.scales.scale)
+        _write_table(folder / "predictions.csv", answers(learnt))
+    else:
+        site_model(learner, learnt).save(folder / "model.nefele")
     _write_table(folder / "metrics.csv", metrics(learnt))
     _write_table(folder / "ledger.csv", ledger(driver))
-    facts = _facts(site, learnt, driver, gone)
+    facts = _facts(site, learnt, driver, gone) | {"models": models}
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
     write_page(folder, facts, learnt, driver)
@@ -84,11 +90,14 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
     w = _sorted_classes(learnt.part.w1, classes)
     part, fitted = learnt.part, learnt.fitted
     mine = part.counted & np.isin(part.graph.tail, part.own)
-    certificate = fitted.certificate
+    found = fitted.certificate
+    bound = (np.nan, np.inf, np.inf, "none", 0.0)
+    if found is not None:
+        bound = (found.objective, fitted.gap, found.gap_abs, found.form, found.leak)
+    proven = Status.UNCERTIFIED if found is None else Status.OPTIMAL
     result = Result(
-        problem=own, w=w, u=part.u1[mine], objective=certificate.objective, gap=fitted.gap,
-        gap_abs=certificate.gap_abs, certificate=certificate.form, leak=certificate.leak,
-        status=Status.OPTIMAL if fitted.gap <= federation.tol else Status.MAX_ITER,
+        own, w, part.u1[mine], *bound,
+        status=proven if fitted.converged(federation.tol) else Status.MAX_ITER,
         n_iter=fitted.rounds,
         history=[Record(k, value, gap, 0.0) for k, value, gap in fitted.history],
         undetermined=np.zeros(len(nodes), dtype=bool), unbounded=np.zeros(len(nodes), dtype=bool),
@@ -106,7 +115,26 @@ def _sorted_classes(w: Any, classes: tuple[str, ...] | None) -> Any:
     return w.reshape(len(w), len(classes), -1)[:, order].reshape(len(w), -1)
 
 
-def metrics(learnt: Learnt) -> Any:
+def answers(learnt: Predicted) -> Any:
+    """Predictions, or probabilities, of each node at the shared rows."""
+    import polars as pl
+
+    n, m = learnt.shared.shape[:2]
+    names = ["prediction"] if learnt.classes is None else learnt.classes.tolist()
+    columns = learnt.shared.reshape(n * m, len(names)).T
+    return pl.DataFrame(
+        {
+            "row": np.tile(np.arange(1, m + 1), n),
+            "node": np.repeat(learnt.nodes, m).tolist(),
+            **{
+                f"p({name})" if learnt.classes is not None else name: column
+                for name, column in zip(names, columns, strict=True)
+            },
+        }
+    )
+
+
+def metrics(learnt: Learnt | Predicted) -> Any:
     """Mean errors of each node at its held-out rows."""
     import polars as pl
 
@@ -137,8 +165,11 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[str, Any]:
+def _facts(
+    site: Site, learnt: Learnt | Predicted, driver: Driver, gone: list[str]
+) -> dict[str, Any]:
     fitted, scores = learnt.fitted, learnt.scores
+    found = fitted.certificate
     with np.errstate(invalid="ignore", divide="ignore"):
         own = scores.error.sum(axis=1) / scores.count.sum()
     names = (OWN, POOLED, COUPLED)
@@ -152,9 +183,10 @@ def _facts(site: Site, learnt: Learnt, driver: Driver, gone: list[str]) -> dict[
         "alpha": learnt.alpha,
         "gap": _number(fitted.gap),
         "tol": site.federation.tol,
-        "converged": bool(fitted.gap <= site.federation.tol),
-        "objective": fitted.certificate.objective,
-        "certificate": fitted.certificate.form,
+        "change": _number(fitted.change),
+        "converged": fitted.converged(site.federation.tol),
+        "objective": None if found is None else found.objective,
+        "certificate": f"no certificate: {fitted.reason}" if found is None else found.form,
         "rounds": fitted.rounds,
         "drift": fitted.drift,
         "kappa": _number(fitted.kappa),
