@@ -97,7 +97,10 @@ def test_ridge_models_are_those_of_one_process(empty):
         assert learnt.fitted.rounds == whole.rounds_
         assert learnt.fitted.change == pytest.approx(whole.history_[-1].change, rel=1e-6)
         assert learnt.fitted.converged(federation.tol) == whole.converged_
-        assert learnt.fitted.certificate is None and learnt.fitted.reason == "any model"
+        assert (
+            learnt.fitted.certificate is None
+            and learnt.fitted.reason == "no certificate: any model"
+        )
         for node, model in learnt.models.items():
             other = whole.estimators_[node]
             np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-12)

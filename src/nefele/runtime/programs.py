@@ -96,7 +96,7 @@ class Fitted:
     change : float
         Relative change in the last round, where no certificate exists; otherwise NaN.
     reason : str
-        Why there is no certificate.
+        That there is no certificate, and why.
     """
 
     gap: float

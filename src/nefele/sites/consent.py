@@ -13,6 +13,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.sites.federation import Federation
+from nefele.sites.introducing import NUMBERS
 from nefele.sites.links import Network, network
 
 _SOLVES = 18  # linear systems of one certificate, at most
@@ -115,6 +116,8 @@ def _said(federation: Federation) -> str:
 def _until(federation: Federation) -> str:
     if federation.method == "predictions":
         return "local models of any kind, change of predictions at most"
+    if federation.masked:
+        return "masked sums over neighbours, no certificate, change of parameters at most"
     return "certified gap"
 
 
@@ -137,6 +140,9 @@ def consent_of(
     checks = _checks(federation.rounds, federation.check_every) * fits
     items = []
     for to, (nodes, edges) in net.borders(name).items():
+        if federation.masked:
+            items += _of_masks(net, name, to, d, fits)
+            continue
         rows = f"parameters of {nodes} node{'s' * (nodes != 1)} at the border, in each round"
         times = fits * (federation.rounds + 2) + 3 * checks
         items.append(Item("parameters", to, nodes * d, times, rows))
@@ -175,6 +181,19 @@ def _of_predictions(net: Network, name: str, n_shared: int) -> list[Item]:
     times = fits * federation.rounds + 4 * (tries + 2) + 20
     words = "counts of rows, errors, target values and their squares, largest changes"
     return items + _of_sums(net, name, longest, times, words)
+
+
+def _of_masks(net: Network, name: str, to: str, d: int, fits: int) -> list[Item]:
+    """What leaves to a neighbour under masks."""
+    federation = net.federation
+    nodes = max(net.borders(name)[to][0], net.borders(to)[name][0])
+    most = max(len(federation.neighbours(member.name)) for member in federation.members)
+    words = f"masked shares of sums, of which {to} learns the sum over all neighbours only"
+    keys = "your public key with your certificate, and those of your neighbours"
+    return [
+        Item("masked", to, 2 * nodes * d, fits * federation.rounds, words),
+        Item("keys", to, most * NUMBERS, 2, keys),
+    ]
 
 
 def _of_sums(net: Network, name: str, longest: int, times: int, what: str) -> list[Item]:

@@ -32,7 +32,7 @@ from nefele.runtime.programs import Fitted
 from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner, Scales
 
-REASON = "any model"  # why there is no certificate
+REASON = "no certificate: any model"
 
 
 class Relaxing:

@@ -186,7 +186,7 @@ def _facts(
         "change": _number(fitted.change),
         "converged": fitted.converged(site.federation.tol),
         "objective": None if found is None else found.objective,
-        "certificate": f"no certificate: {fitted.reason}" if found is None else found.form,
+        "certificate": fitted.reason if found is None else found.form,
         "rounds": fitted.rounds,
         "drift": fitted.drift,
         "kappa": _number(fitted.kappa),

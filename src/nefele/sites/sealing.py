@@ -8,6 +8,7 @@ share a secret that nobody between them has.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -113,6 +114,21 @@ class Seal:
 
     def meet(self, sender: str, blob: bytes) -> bool:
         """Take a peer's hello, and say whether it asks for ours; a `RefusedError` otherwise."""
+        found = self._checked(sender, blob, sender in self.peers)
+        key = _bytes(found["key"])
+        if self._keys.get(sender) != key:
+            self._keys[sender] = key
+            self._boxes[sender] = self._box(self._private, self._public(key))
+        return bool(found["ask"])
+
+    def secret(self, name: str, blob: bytes) -> bytes:
+        """What nobody but this site and the one that signed a hello knows, 32 bytes."""
+        key = _bytes(self._checked(name, blob, True)["key"])
+        shared = self._box(self._private, self._public(key)).shared_key()
+        return hashlib.blake2b(b"nefele pair", key=shared, digest_size=32).digest()
+
+    def _checked(self, sender: str, blob: bytes, known: bool) -> dict[str, Any]:
+        """The content of a hello; a `RefusedError` unless a known member has signed it."""
         found = _read_hello(blob)
         if found["version"] != VERSION:
             raise RefusedError("other version", f"{found['version']}, this is {VERSION}")
@@ -120,7 +136,7 @@ class Seal:
             raise RefusedError("other federation file", f"of {sender}")
         if found["run"] != self.run:
             raise RefusedError("other run", f"of {sender}: {found['run'][:40]!r}")
-        if found["name"] != sender or sender not in self.peers:
+        if found["name"] != sender or not known:
             raise RefusedError("not a neighbour" if found["name"] == sender else "spoofed sender")
         key = _bytes(found["key"])
         if len(key) != 32:
@@ -133,10 +149,7 @@ class Seal:
             self.told(sender, certificate)
         except ValueError as error:
             raise RefusedError("not signed by its certificate", str(error)) from None
-        if self._keys.get(sender) != key:
-            self._keys[sender] = key
-            self._boxes[sender] = self._box(self._private, self._public(key))
-        return bool(found["ask"])
+        return found
 
     # -- messages -------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from nefele.sites.consent import Consent, Guard, consent_of
 from nefele.sites.driver import AbsentError, Driver
 from nefele.sites.federation import Federation
 from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, expiry_message
+from nefele.sites.introducing import Card
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
@@ -235,15 +236,15 @@ class _Attempt:
         from nefele.sites.results import write_results
 
         site, federation = self.site, self.site.federation
-        links = net.of(site.name)
         key = run_key(site.run_folder / "run.key")
         peers = site.network.of(site.name).peers  # those who have left are told so
         seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
         patience = None if federation.absent == "wait" else federation.absent_after
-        learner = Learner(federation, site.name, self.rows, net.members, self.status.report)
+        args = (net.members, self.status.report, Card(seal, site.run_folder / "hello"))
+        learner = Learner(federation, site.name, self.rows, *args)
         with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone)) as journal:
             driver = Driver(
-                links,
+                net.of(site.name),
                 carrier,
                 seal,
                 journal,
