@@ -262,6 +262,8 @@ def _ended(facts: dict[str, Any], folder: Path) -> list[str]:
         both = ("-" if e is None else f"{e:.5g}" for e in (error, facts["errors_everywhere"][name]))
         here, there = both
         lines.append(f"  {facts['metric']}, {name}: {here} here, {there} at all sites")
+    if facts["one_model"] != "compared":
+        lines.append(f"One model for all: {facts['one_model']}.")
     if facts["models"] != "stored as model.nefele":
         lines.append(f"Models: {facts['models']}.")
     if facts["gone"]:

@@ -21,6 +21,7 @@ from nefele.runs.spreadsheets import write_csv
 from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
+from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.models import keep
 from nefele.sites.predicting import Predicted
@@ -197,6 +198,7 @@ def _facts(
         "errors_everywhere": {
             name: _number(error) for name, error in zip(names, learnt.everywhere[0], strict=True)
         },
+        "one_model": _one_model(site.federation),
         "alphas": learnt.alphas.tolist(),
         "cv_errors": [_number(error) for error in learnt.errors],
         "messages_sent": driver.ledger.messages,
@@ -205,6 +207,15 @@ def _facts(
         "said_again": driver.again,
         "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
     }
+
+
+def _one_model(federation: Federation) -> str:
+    """Whether one model for all is compared, too."""
+    if federation.method == "predictions":
+        return "not available: models of any kind are not added up"
+    return (
+        "not computed: its sums would reveal what masks hide" if federation.masked else "compared"
+    )
 
 
 def _number(value: float) -> float | None:
