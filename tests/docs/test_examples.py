@@ -11,6 +11,8 @@ import matplotlib
 import numpy as np
 import pytest
 
+import nefele
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -25,7 +27,7 @@ def load(path):
 
 def test_every_example_is_run_here():
     found = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert found == {"sensors", *ESTIMATOR_EXAMPLES}
+    assert found == {"sensors", "flower_fedrelax", *ESTIMATOR_EXAMPLES}
 
 
 def run(name):
@@ -50,6 +52,33 @@ ESTIMATOR_EXAMPLES = {
     "us_states": ("coupled ", "one pooled model"),
     "weather_stations": ("coupled over the map", "each station alone"),
 }
+
+
+def test_the_update_of_the_flower_example_is_that_of_nefele():
+    """Flower itself is not installed here: its part of the example is not run."""
+    from sklearn.linear_model import Ridge
+
+    from nefele.agnostic import FedRelaxRegressor
+
+    example = load(ROOT / "examples" / "flower_fedrelax.py")
+    n, shared = len(example.WEIGHTS), example.shared_rows()
+    rows, degrees = [example.local_rows(i) for i in range(n)], example.WEIGHTS.sum(axis=1)
+    means = [None] * n
+    for _ in range(example.ROUNDS + 1):
+        args = zip(rows, means, degrees, strict=True)
+        models = [example.update(*own, shared, m, d, example.ALPHA) for own, m, d in args]
+        said = np.stack([model.predict(shared) for model in models])
+        means = example.neighbours_mean(said, example.WEIGHTS)
+    edges = [(i, j) for i in range(n) for j in range(i) if example.WEIGHTS[i, j]]
+    graph = nefele.Graph.from_edges(edges, [example.WEIGHTS[e] for e in edges], nodes=range(n))
+    whole = FedRelaxRegressor(
+        Ridge(), graph=graph, alpha=example.ALPHA, X_shared=shared, rounds=example.ROUNDS, tol=None
+    )
+    X, y = (np.concatenate(part) for part in zip(*rows, strict=True))
+    whole.fit(X, y, node_ids=np.repeat(np.arange(n), 10))
+    for i in range(n):
+        answer = whole.estimators_[i].predict(shared)
+        np.testing.assert_allclose(said[i], answer, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_EXAMPLES)

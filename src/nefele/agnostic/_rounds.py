@@ -15,6 +15,7 @@ from sklearn.utils.parallel import delayed
 from nefele._checks import Array
 from nefele.agnostic._discrepancy import Discrepancy
 from nefele.agnostic._site import Moved, Site, move
+from nefele.agnostic.updating import change
 from nefele.graph import Graph
 from nefele.program import Exchange, Heard, Program, Work
 from nefele.runtime.drivers import InProcess
@@ -122,10 +123,7 @@ class Relaxation:
         return np.full((m, len(self.classes)), 1 / len(self.classes))
 
     def change(self, i: int, before: Moved | None) -> float:
-        if before is None:
-            return np.inf
-        moved = (self.state[i].shared - before.shared).reshape(len(self.X_shared), -1)
-        return float(np.sqrt((moved**2).sum(axis=1).mean())) / self.spread
+        return change(None if before is None else before.shared, self.state[i].shared, self.spread)
 
     # -- rounds -------------------------------------------------------------------------------
 

@@ -241,8 +241,7 @@ def _line(facts: dict[str, Any]) -> str:
     """One line about a run."""
     words = [f"{facts['name']}: {facts['state']}"]
     if "requests" in facts:
-        gap = "not proven yet" if facts["gap"] is None else f"{facts['gap']:.1e}"
-        words.append(f"{facts['stage']}, round {facts['round']}, gap {gap}")
+        words.append(f"{facts['stage']}, round {facts['round']}, {_progress(facts)}")
         words.append(f"{facts['rounds_per_second']:g} rounds/s")
         words.append(f"{facts['bytes_sent'] / 1e6:.2f} MB sent")
     late = facts.get("late") or {}
@@ -253,15 +252,24 @@ def _line(facts: dict[str, Any]) -> str:
     return "; ".join(words)
 
 
+def _progress(facts: dict[str, Any]) -> str:
+    """The gap, or the change of models that have no certificate."""
+    if facts.get("change") is not None:
+        return f"change {facts['change']:.1e}"
+    return "gap not proven yet" if facts["gap"] is None else f"gap {facts['gap']:.1e}"
+
+
 def _ended(facts: dict[str, Any], folder: Path) -> list[str]:
     """What a person wants to know in the end."""
-    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
-    proven = "certified" if facts["converged"] else "NOT converged"
-    lines = [f"{facts['name']}: alpha {facts['alpha']:.4g}, {proven}, gap {gap}."]
+    lines = [f"{facts['name']}: alpha {facts['alpha']:.4g}, {_proven(facts)}."]
     for name, error in facts["errors"].items():
         both = ("-" if e is None else f"{e:.5g}" for e in (error, facts["errors_everywhere"][name]))
         here, there = both
         lines.append(f"  {facts['metric']}, {name}: {here} here, {there} at all sites")
+    if facts["one_model"] != "compared":
+        lines.append(f"One model for all: {facts['one_model']}.")
+    if facts["models"] != "stored as model.nefele":
+        lines.append(f"Models: {facts['models']}.")
     if facts["gone"]:
         lines.append(f"Without {', '.join(facts['gone'])}: they were away for too long.")
     lines.append(
@@ -269,3 +277,11 @@ def _ended(facts: dict[str, Any], folder: Path) -> list[str]:
     )
     lines.append(f"Report: {folder / 'report.html'}")
     return lines
+
+
+def _proven(facts: dict[str, Any]) -> str:
+    if facts["change"] is not None:
+        settled = "settled" if facts["converged"] else "NOT settled"
+        return f"{facts['certificate']}; {settled}, last change {facts['change']:.1e}"
+    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
+    return f"{'certified' if facts['converged'] else 'NOT converged'}, gap {gap}"

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from nefele._checks import check_name
 
-CONTENTS = ("predictions", "probabilities", "parameters", "dual", "correction", "sums")
+CONTENTS = (
+    "predictions",
+    "probabilities",
+    "parameters",
+    "dual",
+    "correction",
+    "sums",
+    "masked",
+    "keys",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +33,11 @@ class Message:
     sender, receiver : names of two parts of the network, such as node ids
     round : int
         Round, or step of the sender, in which the content was made.
-    content : {"predictions", "probabilities", "parameters", "dual", "correction", "sums"}
-        What the array is; corrections are those of a certificate's dual point. Nothing else leaves
-        a site: no rows, no labels.
+    content : {"predictions", "probabilities", "parameters", "dual", "correction", "sums", \
+"masked", "keys"}
+        What the array is; corrections are those of a certificate's dual point, masked are
+        parameters that only their sum reveals, keys are public ones. Nothing else leaves a site:
+        no rows, no labels.
     payload : array
         A read-only copy.
     edge : pair of node ids, optional

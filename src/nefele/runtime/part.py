@@ -98,7 +98,7 @@ class Part:
         self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d
         self.scale, self.coupled = problem.scale[edges], problem.coupled
         self.parts, self.n_parts = problem.parts[local], problem.n_parts
-        self.says, self.hears = _sight(whole, mine, local, self.own, owner, names)
+        self.says, self.hears = sight(whole, mine, local, self.own, owner, names)
         zero = np.zeros((len(nodes), self.d)), np.zeros((len(edges), self.d))
         self.w, self.u = self.w1, self.u1 = zero
         self.rounds = 0
@@ -142,7 +142,7 @@ class Part:
         self.rounds += 1
 
 
-def _sight(
+def sight(
     whole: Graph,
     mine: NDArray[np.bool_],
     local: Index,

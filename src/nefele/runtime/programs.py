@@ -77,8 +77,8 @@ class Fitted:
     Attributes
     ----------
     gap : float
-        Certified relative gap.
-    certificate : Certificate
+        Certified relative gap; NaN without a certificate.
+    certificate : Certificate or None
     rounds : int
     history : list of (round, objective, gap)
         Points that were certified.
@@ -87,14 +87,24 @@ class Fitted:
         machines that compute alike.
     kappa : float
         Contraction factor of FedRelax, see `nefele.runtime.Run`; NaN for other methods.
+    change : float
+        Relative change in the last round, where no certificate exists; otherwise NaN.
+    reason : str
+        That there is no certificate, and why.
     """
 
     gap: float
-    certificate: Certificate
+    certificate: Certificate | None
     rounds: int
     history: list[tuple[int, float, float]]
     drift: float = 0.0
     kappa: float = np.nan
+    change: float = np.nan
+    reason: str = ""
+
+    def converged(self, tol: float) -> bool:
+        """Whether the gap is proven to be within tol; without a certificate, the change."""
+        return bool((self.change if self.certificate is None else self.gap) <= tol)
 
 
 Watch = Callable[[Part, int, float], object]  # part, round, last certified gap

@@ -13,6 +13,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.sites.federation import Federation
+from nefele.sites.introducing import NUMBERS
 from nefele.sites.links import Network, network
 
 _SOLVES = 18  # linear systems of one certificate, at most
@@ -83,9 +84,10 @@ class Consent:
             f"  in all at most {most:,} numbers, {8 * most / 1e6:,.0f} MB; usually far fewer.",
             "",
             "What stays: all rows, all labels, names of files and columns, errors and their texts.",
-            "What others can learn: parameters and sums are computed from your rows without noise.",
-            "Neighbours can infer from them what your rows look like on the whole, and from few",
-            "rows even single ones. Take part only with members whom you trust that far.",
+            f"What others can learn: {_said(federation)} and sums are computed from your rows",
+            "without noise. Neighbours can infer from them what your rows look like on the whole,",
+            "and from few rows even single ones. Take part only with members whom you trust that",
+            "far.",
             "",
             f"Hash: {federation.hash}",
         ]
@@ -100,20 +102,36 @@ def _agreed(federation: Federation) -> str:
     )
     return (
         f"{federation.task} of {federation.target.name} by {features}; loss {federation.loss}, "
-        f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, certified gap "
-        f"{federation.tol:g}, at most {federation.rounds} rounds in a fit; a member that is silent "
-        f"for {federation.absent_after:g} s: {federation.absent}; noise for privacy: "
-        f"{federation.privacy.mechanism}"
+        f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, "
+        f"{_until(federation)} {federation.tol:g}, at most {federation.rounds} rounds in a fit; a "
+        f"member that is silent for {federation.absent_after:g} s: {federation.absent}; noise for "
+        f"privacy: {federation.privacy.mechanism}"
     )
+
+
+def _said(federation: Federation) -> str:
+    return federation.method if federation.method == "predictions" else "parameters"
+
+
+def _until(federation: Federation) -> str:
+    if federation.method == "predictions":
+        return "local models of any kind, change of predictions at most"
+    if federation.masked:
+        return "masked sums over neighbours, no certificate, change of parameters at most"
+    return "certified gap"
 
 
 def _amount(item: Item) -> str:
     return f"{item.numbers} number{'s' * (item.numbers != 1)}, at most {item.times:,} times"
 
 
-def consent_of(federation: Federation, name: str, run: Network | None = None) -> Consent:
-    """What may leave a member, from the federation's file alone."""
+def consent_of(
+    federation: Federation, name: str, run: Network | None = None, n_shared: int = 0
+) -> Consent:
+    """What may leave a member, from the federation's file and the number of shared rows."""
     net = network(federation) if run is None else run
+    if federation.method == "predictions":
+        return Consent(federation, name, tuple(_of_predictions(net, name, n_shared)))
     outputs = len(federation.target.classes or ())
     d = (len(federation.features) + 1) * (outputs if outputs > 2 else 1)
     automatic = federation.alpha == "auto"
@@ -122,6 +140,9 @@ def consent_of(federation: Federation, name: str, run: Network | None = None) ->
     checks = _checks(federation.rounds, federation.check_every) * fits
     items = []
     for to, (nodes, edges) in net.borders(name).items():
+        if federation.masked:
+            items += _of_masks(net, name, to, d, fits)
+            continue
         rows = f"parameters of {nodes} node{'s' * (nodes != 1)} at the border, in each round"
         times = fits * (federation.rounds + 2) + 3 * checks
         items.append(Item("parameters", to, nodes * d, times, rows))
@@ -132,17 +153,59 @@ def consent_of(federation: Federation, name: str, run: Network | None = None) ->
         items.append(Item("dual", to, 2 * edges * d, checks, words))
     longest = max(d * d + d + 2, _BITS, 3 * d * net.n_components, n_alphas, 7)
     times = fits * _SETTING_UP + 4 * _NEWTON + 20 + checks * _SOLVES * (2 * _STEPS + 30)
-    above = net.tree.parent[name]
+    words = (
+        "counts of rows, errors, losses, their gradients and second derivatives, steps of a "
+        "linear system"
+    )
+    items += _of_sums(net, name, longest, times, words)
+    return Consent(federation, name, tuple(items))
+
+
+def _of_predictions(net: Network, name: str, n_shared: int) -> list[Item]:
+    """What leaves with models of any kind."""
+    federation = net.federation
+    classes = len(federation.target.classes or ())
+    content = "probabilities" if classes else "predictions"
+    n_alphas = len(federation.alphas or ()) or federation.n_alphas
+    tries = federation.folds if federation.alpha == "auto" else 0
+    fits = 2 + tries * n_alphas
+    items = []
+    for to, (nodes, _) in net.borders(name).items():
+        words = (
+            f"{content} at the {n_shared} agreed rows of {nodes} node{'s' * (nodes != 1)}, in each "
+            "round"
+        )
+        size = nodes * n_shared * max(classes, 1)
+        items.append(Item(content, to, size, fits * (federation.rounds + 1), words))
+    longest = max(len(federation.owner), n_alphas + 1, len(federation.features), 7)
+    times = fits * federation.rounds + 4 * (tries + 2) + 20
+    words = "counts of rows, errors, target values and their squares, largest changes"
+    return items + _of_sums(net, name, longest, times, words)
+
+
+def _of_masks(net: Network, name: str, to: str, d: int, fits: int) -> list[Item]:
+    """What leaves to a neighbour under masks."""
+    federation = net.federation
+    nodes = max(net.borders(name)[to][0], net.borders(to)[name][0])
+    most = max(len(federation.neighbours(member.name)) for member in federation.members)
+    words = f"masked shares of sums, of which {to} learns the sum over all neighbours only"
+    keys = "your public key with your certificate, and those of your neighbours"
+    return [
+        Item("masked", to, 2 * nodes * d, fits * federation.rounds, words),
+        Item("keys", to, most * NUMBERS, 2, keys),
+    ]
+
+
+def _of_sums(net: Network, name: str, longest: int, times: int, what: str) -> list[Item]:
+    """Sums go up and down the tree."""
+    items, above = [], net.tree.parent[name]
     if above is not None:
         whose = "yours" if not net.tree.children[name] else "yours and of those below you"
-        words = (
-            f"sums for all members, {whose}: counts of rows, errors, losses, their gradients and "
-            "second derivatives, steps of a linear system"
-        )
+        words = f"sums for all members, {whose}: {what}"
         items.append(Item("sums", above, longest, times, words))
     for child in net.tree.children[name]:
         items.append(Item("sums", child, longest, times, "sums over all members"))
-    return Consent(federation, name, tuple(items))
+    return items
 
 
 def _checks(rounds: int, every: int) -> int:

@@ -62,6 +62,7 @@ class Reference:
         """Whether a site's model and certificate are those found here, bit for bit."""
         here, fitted = site_model(self.learners[name], self.learnt[name]), self.learnt[name].fitted
         model = load(run / "model.nefele")
+        assert fitted.certificate is not None
         certified = (fitted.gap, fitted.certificate.objective, fitted.rounds)
         return bool(
             np.array_equal(model.coef_, here.coef_)

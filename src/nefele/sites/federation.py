@@ -29,6 +29,7 @@ from nefele.sites._toml import (
     parse_toml,
     read_bytes,
 )
+from nefele.sites.crowds import check_crowd
 from nefele.sites.members import (
     Edge,
     Feature,
@@ -108,7 +109,7 @@ class Federation(Terms):
         if self.has_addresses:
             self.check_reachable()
         if self.masked:
-            self._check_crowd()
+            check_crowd(self.owner, [(e.source, e.target, e.weight) for e in self.edges])
 
     def _check_columns(self) -> None:
         names = [feature.name for feature in self.features]
@@ -162,16 +163,6 @@ class Federation(Terms):
                     "Drop one."
                 )
             seen.add(pair)
-
-    def _check_crowd(self) -> None:
-        for name in self._members:
-            near = self.neighbours(name)
-            if 0 < len(near) < 3:
-                raise ValueError(
-                    "masked = true needs three or more neighbouring members for each; "
-                    f'"{name}" has {len(near)}: {", ".join(near)}. A sum over fewer tells one of '
-                    "them the other's model. Add edges, or use masked = false."
-                )
 
     @property
     def has_addresses(self) -> bool:

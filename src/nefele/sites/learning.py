@@ -23,11 +23,15 @@ from nefele.problem import Problem
 from nefele.program import Program, Sum, largest, total
 from nefele.runtime.part import Part
 from nefele.runtime.programs import Fitted, fit, one_model
+from nefele.sites.crowds import Crowd
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import hold, present
+from nefele.sites.introducing import Card, introduced
+from nefele.sites.masked import Masks, fit_masked
+from nefele.sites.masking import RESOLUTION
 from nefele.sites.relaxing import fit_relaxed
 
-Report = Callable[[str, int, float], object]  # stage, round, last certified gap
+Report = Callable[..., object]  # stage, round, last certified gap, or the change without one
 Index = NDArray[np.int64]
 
 _ROUGH = 1e-3  # gap that is small enough to compare candidates for alpha
@@ -115,6 +119,8 @@ class Learner:
         Parameters of nodes of these that are held here, see `nefele.sites.frozen`.
     report : callable, optional
         Is told of every round.
+    card : Card, optional
+        The member's signed key, needed for masks.
     """
 
     federation: Federation
@@ -122,7 +128,9 @@ class Learner:
     rows: Rows
     gone: Sequence[str] = ()
     held: Mapping[str, Array] = field(default_factory=dict)
-    report: Report = lambda stage, k, gap: None
+    report: Report = lambda *seen: None
+    card: Card | None = None
+    masks: Masks | None = field(default=None, init=False)
     graph: Graph = field(init=False)
 
     def __post_init__(self) -> None:
@@ -215,6 +223,8 @@ class Learner:
 
     def run(self) -> Program[Learnt]:
         """From the rows to the models."""
+        if self.federation.masked:
+            self.masks = yield from self.covered()
         held = self.judged(self.rows)
         train, test = self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))
         scales = yield from self.scales(train)
@@ -230,6 +240,17 @@ class Learner:
         found = (part, self.rows, scales, alpha, fitted, alphas, errors, scores, everywhere)
         return Learnt(*found, one)
 
+    def covered(self) -> Program[Masks]:
+        """Secrets with all members in whose sums this one stands, and what they cover."""
+        terms = self.federation
+        if self.card is None:
+            raise ValueError("masked = true needs the signed key of each member; got none.")
+        crowd = Crowd(self.graph, self.owner, self.names, self.name)
+        secrets = yield from introduced(terms, self.name, self.card, crowd.partners)
+        low, high = terms.target.low, terms.target.high
+        bound = 1.0 if low is None or high is None else (high - low) / 2
+        return Masks(crowd, secrets, RESOLUTION * bound)
+
     def fit(self, part: Part, tol: float, stage: str) -> Program[Fitted]:
         """Fit by the agreed method, from where the part stands."""
         terms = self.federation
@@ -237,6 +258,13 @@ class Learner:
         def watch(part: Part, k: int, gap: float) -> None:
             self.report(stage, k, gap)
 
+        if self.masks is not None:
+
+            def settle(k: int, change: float) -> None:
+                self.report(stage, k, np.inf, change)
+
+            often = (terms.rounds, terms.check_every)
+            return (yield from fit_masked(part, self.masks, tol, *often, settle))
         if terms.method == "fedrelax":
             how = (terms.rounds, terms.check_every, terms.wait)
             return (yield from fit_relaxed(part, tol, *how, watch))
@@ -265,10 +293,10 @@ class Learner:
         part = self.part(rows, scales, 1.0, held=False)
         weight = float(self.graph.weight.mean()) if self.graph.n_edges else 1.0
         bend = yield from largest(part.loss.curvature().max(initial=0.0))
-        one = yield from one_model(part)
         if self.federation.penalty in _SMOOTH:
             top = _STRONG * bend
         else:
+            one = yield from one_model(part)
             at = np.zeros(part.d) if one is None else one
             pull = part.loss.grad(np.broadcast_to(at, part.w.shape).copy())
             top = (yield from total(np.sqrt((pull**2).sum(axis=1)).sum())) / 2
@@ -280,7 +308,10 @@ class Learner:
     ) -> Program[tuple[Scores, Array, Array | None]]:
         """Own data only, one model and coupled models at the held-out rows."""
         part = self.part(train, scales, alpha)
-        one = yield from one_model(self.part(train, scales, alpha, held=False))
+        # The sums of one model would tell who adds them up what masks hide.
+        one = None
+        if self.masks is None:
+            one = yield from one_model(self.part(train, scales, alpha, held=False))
         own = part.loss.minimise()
         yield from self.fit(part, self.federation.tol, "comparison")
         same = np.full(part.d, np.nan) if one is None else one

@@ -13,12 +13,15 @@ from nefele.sites._html import page, says, section, size, table, text, write_htm
 from nefele.sites._svg import bars, curves, short
 from nefele.sites.driver import Driver
 from nefele.sites.learning import Learnt
+from nefele.sites.predicting import Predicted
 
 FILE = "report.html"
 _SHOWN = 200  # rows of a table
 
 
-def write_page(folder: Path, facts: dict[str, Any], learnt: Learnt, driver: Driver) -> None:
+def write_page(
+    folder: Path, facts: dict[str, Any], learnt: Learnt | Predicted, driver: Driver
+) -> None:
     """Write report.html.
 
     It holds errors, parameters of the own nodes and counts: no rows, no labels, no keys, no names
@@ -35,7 +38,7 @@ def write_page(folder: Path, facts: dict[str, Any], learnt: Learnt, driver: Driv
     write_html(folder / FILE, render(facts, learnt, driver))
 
 
-def render(facts: dict[str, Any], learnt: Learnt, driver: Driver) -> str:
+def render(facts: dict[str, Any], learnt: Learnt | Predicted, driver: Driver) -> str:
     """The page as text."""
     sections = [
         _comparison(facts, learnt),
@@ -50,8 +53,17 @@ def render(facts: dict[str, Any], learnt: Learnt, driver: Driver) -> str:
     return page(title, about, _head(facts, learnt), sections, str(facts["finished"]))
 
 
-def _head(facts: dict[str, Any], learnt: Learnt) -> str:
-    if facts["converged"]:
+def _head(facts: dict[str, Any], learnt: Learnt | Predicted) -> str:
+    if learnt.fitted.certificate is None:
+        settled = "settled" if facts["converged"] else "did NOT settle"
+        words = (
+            f"{learnt.fitted.reason}. The models {settled}: in the last of {facts['rounds']:,} "
+            f"rounds they changed by {facts['change']:.1e} (relative), agreed were "
+            f"{facts['tol']:.1e}."
+        )
+        kind = "good" if facts["converged"] else "bad"
+        proven = f'<p class="verdict"><span class="{kind}">No proof:</span> {text(words)}</p>'
+    elif facts["converged"]:
         words = (
             f"the objective of all sites together is within {facts['gap']:.1e} (relative) of the "
             f"optimum, proven after {facts['rounds']:,} rounds."
@@ -75,7 +87,7 @@ def _head(facts: dict[str, Any], learnt: Learnt) -> str:
     return f"{proven}<p>{text(verdict(learnt))}</p>{gone}{mark}"
 
 
-def verdict(learnt: Learnt) -> str:
+def verdict(learnt: Learnt | Predicted) -> str:
     """Whether coupling helps at this site, by its held-out rows, in plain words."""
     scores = learnt.scores
     held = scores.count > 0
@@ -92,7 +104,7 @@ def verdict(learnt: Learnt) -> str:
     return Verdict(own, pooled, coupled, scores.count[held], names).text()
 
 
-def _comparison(facts: dict[str, Any], learnt: Learnt) -> str:
+def _comparison(facts: dict[str, Any], learnt: Learnt | Predicted) -> str:
     here, there = facts["errors"], facts["errors_everywhere"]
     called = {OWN: OWN, POOLED: POOLED, COUPLED: "coupled"}
     groups = {
@@ -134,7 +146,9 @@ def _less(value: float, base: float) -> str:
     return f"by {1 - value / base:.1%}" if base > 0 else "a little"
 
 
-def _gap(facts: dict[str, Any], learnt: Learnt) -> str:
+def _gap(facts: dict[str, Any], learnt: Learnt | Predicted) -> str:
+    if learnt.fitted.certificate is None:
+        return ""
     points = [(float(k), gap) for k, _, gap in learnt.fitted.history]
     limit = (float(facts["tol"]), "agreed")
     picture = curves({"": points}, ("round", "certified gap"), logs=(False, True), limit=limit)
@@ -169,7 +183,9 @@ def _alpha(facts: dict[str, Any]) -> str:
     return section("How alpha was chosen", says(words), picture)
 
 
-def _coefficients(facts: dict[str, Any], learnt: Learnt) -> str:
+def _coefficients(facts: dict[str, Any], learnt: Learnt | Predicted) -> str:
+    if isinstance(learnt, Predicted):
+        return section("Models of the nodes here", says(f"Of any kind: {facts['models']}."))
     names, classes = list(facts["features"]), list(facts["classes"])
     outputs = classes if len(classes) > 2 else [""]
     heads = ["node", *(["class"] if len(outputs) > 1 else []), *names, "intercept"]
@@ -193,7 +209,11 @@ def in_units(learnt: Learnt, outputs: int) -> Any:
 
     A feature that is the same in all rows has the coefficient 0.
     """
-    scales, own = learnt.scales, learnt.part.w1
+    scales, real = (
+        learnt.scales,
+        np.isin(learnt.part.graph.ids[learnt.part.own], learnt.scores.nodes),
+    )
+    own = learnt.part.w1[real]
     w = own.reshape(len(own), outputs, -1)
     slope = w[..., :-1] / scales.scale
     constant = w[..., -1] - slope @ scales.shift + scales.offset

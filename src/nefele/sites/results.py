@@ -21,20 +21,28 @@ from nefele.runs.spreadsheets import write_csv
 from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
+from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner, Learnt
+from nefele.sites.models import keep
 from nefele.sites.page import write_page
+from nefele.sites.predicting import Predicted
 
 NODE = "node"  # column of the node ids in the model
 
 
 def write_results(
-    folder: Path, run: str, learner: Learner, learnt: Learnt, driver: Driver
+    folder: Path, run: str, learner: Learner, learnt: Learnt | Predicted, driver: Driver
 ) -> dict[str, Any]:
     """Write all files of a run into its folder, and return the facts of run.json."""
-    site_model(learner, learnt).save(folder / "model.nefele")
+    models = "stored as model.nefele"
+    if isinstance(learnt, Predicted):
+        models = keep(folder, learnt.models, learnt.scales.shift, learnt.scales.scale)
+        _write_table(folder / "predictions.csv", answers(learnt))
+    else:
+        site_model(learner, learnt).save(folder / "model.nefele")
     _write_table(folder / "metrics.csv", metrics(learnt))
     _write_table(folder / "ledger.csv", ledger(driver))
-    facts = facts_of(run, learner, learnt, driver)
+    facts = facts_of(run, learner, learnt, driver) | {"models": models}
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
     write_page(folder, facts, learnt, driver)
@@ -81,11 +89,14 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
     mine = np.isin(part.graph.ids[part.graph.head], graph.ids) & np.isin(
         part.graph.ids[part.graph.tail], graph.ids
     )
-    certificate = fitted.certificate
+    found = fitted.certificate
+    bound = (np.nan, np.inf, np.inf, "none", 0.0)
+    if found is not None:
+        bound = (found.objective, fitted.gap, found.gap_abs, found.form, found.leak)
+    proven = Status.UNCERTIFIED if found is None else Status.OPTIMAL
     result = Result(
-        problem=own, w=w, u=part.u1[mine], objective=certificate.objective, gap=fitted.gap,
-        gap_abs=certificate.gap_abs, certificate=certificate.form, leak=certificate.leak,
-        status=Status.OPTIMAL if fitted.gap <= federation.tol else Status.MAX_ITER,
+        own, w, part.u1[mine], *bound,
+        status=proven if fitted.converged(federation.tol) else Status.MAX_ITER,
         n_iter=fitted.rounds,
         history=[Record(k, value, gap, 0.0) for k, value, gap in fitted.history],
         undetermined=np.zeros(len(nodes), dtype=bool), unbounded=np.zeros(len(nodes), dtype=bool),
@@ -103,7 +114,26 @@ def _sorted_classes(w: Any, classes: tuple[str, ...] | None) -> Any:
     return w.reshape(len(w), len(classes), -1)[:, order].reshape(len(w), -1)
 
 
-def metrics(learnt: Learnt) -> Any:
+def answers(learnt: Predicted) -> Any:
+    """Predictions, or probabilities, of each node at the shared rows."""
+    import polars as pl
+
+    n, m = learnt.shared.shape[:2]
+    names = ["prediction"] if learnt.classes is None else learnt.classes.tolist()
+    columns = learnt.shared.reshape(n * m, len(names)).T
+    return pl.DataFrame(
+        {
+            "row": np.tile(np.arange(1, m + 1), n),
+            "node": np.repeat(learnt.nodes, m).tolist(),
+            **{
+                f"p({name})" if learnt.classes is not None else name: column
+                for name, column in zip(names, columns, strict=True)
+            },
+        }
+    )
+
+
+def metrics(learnt: Learnt | Predicted) -> Any:
     """Mean errors of each node at its held-out rows."""
     import polars as pl
 
@@ -134,10 +164,13 @@ def _lines(books: Ledger, me: str) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def facts_of(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict[str, Any]:
+def facts_of(
+    run: str, learner: Learner, learnt: Learnt | Predicted, driver: Driver
+) -> dict[str, Any]:
     """What run.json holds."""
     federation, gone = learner.federation, list(learner.gone)
     fitted, scores = learnt.fitted, learnt.scores
+    found = fitted.certificate
     with np.errstate(invalid="ignore", divide="ignore"):
         own = scores.error.sum(axis=1) / scores.count.sum()
     names = (OWN, POOLED, COUPLED)
@@ -152,9 +185,10 @@ def facts_of(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict
         "alpha": learnt.alpha,
         "gap": _number(fitted.gap),
         "tol": federation.tol,
-        "converged": bool(fitted.gap <= federation.tol),
-        "objective": fitted.certificate.objective,
-        "certificate": fitted.certificate.form,
+        "change": _number(fitted.change),
+        "converged": fitted.converged(federation.tol),
+        "objective": None if found is None else found.objective,
+        "certificate": fitted.reason if found is None else found.form,
         "rounds": fitted.rounds,
         "drift": fitted.drift,
         "kappa": _number(fitted.kappa),
@@ -167,6 +201,7 @@ def facts_of(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict
         "errors_everywhere": {
             name: _number(error) for name, error in zip(names, learnt.everywhere[0], strict=True)
         },
+        "one_model": _one_model(federation),
         "alphas": learnt.alphas.tolist(),
         "cv_errors": [_number(error) for error in learnt.errors],
         "messages_sent": driver.ledger.messages,
@@ -176,6 +211,15 @@ def facts_of(run: str, learner: Learner, learnt: Learnt, driver: Driver) -> dict
         "resumed": driver.resumed,
         "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
     }
+
+
+def _one_model(federation: Federation) -> str:
+    """Whether one model for all is compared, too."""
+    if federation.method == "predictions":
+        return "not available: models of any kind are not added up"
+    return (
+        "not computed: its sums would reveal what masks hide" if federation.masked else "compared"
+    )
 
 
 def _number(value: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from nefele._checks import Array
 from nefele._ids import describe
 from nefele.estimators.design import Rows
 from nefele.runs.tables import Table
+from nefele.sites._toml import read_bytes
 from nefele.sites.config import SiteConfig
 from nefele.sites.federation import Federation
 
@@ -88,3 +90,30 @@ def _nodes(table: Table, federation: Federation, config: SiteConfig) -> NDArray[
             f"{table.line(int(strange.argmax()))}."
         )
     return ids
+
+
+def read_shared(federation: Federation, config: SiteConfig) -> Array:
+    """The agreed shared rows, features in the agreed order and within bounds, shape (m', d).
+
+    All members have the same bytes: the columns have the names of the federation, not of the site.
+    Other methods than "predictions" have none.
+    """
+    if federation.method != "predictions":
+        return np.zeros((0, len(federation.features)))
+    content = read_bytes(config.shared, 'Get the file that all agreed to, or add shared = "..."')
+    found = hashlib.sha256(content).hexdigest()
+    if found != federation.shared:
+        raise ValueError(
+            f"{config.shared.name} must be the shared rows that all agreed to, SHA-256 "
+            f"{str(federation.shared)[:16]}...; got {found[:16]}... Get the agreed file."
+        )
+    table = Table.read(config.shared)
+    names = [feature.name for feature in federation.features]
+    more = [name for name in table.columns if name not in names]
+    if more:
+        raise ValueError(
+            f"{table.name} must have the columns {', '.join(names)} and no others; got "
+            f"{', '.join(more)}. Agree to a file without them."
+        )
+    columns = [_bounded(table, f.name, f.low, f.high) for f in federation.features]
+    return np.column_stack(columns)

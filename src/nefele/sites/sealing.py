@@ -8,6 +8,7 @@ share a secret that nobody between them has.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -120,6 +121,28 @@ class Seal:
 
     def meet(self, sender: str, blob: bytes) -> bool:
         """Take a peer's hello, and say whether it asks for ours; a `RefusedError` otherwise."""
+        found = self._checked(sender, blob, sender in self.peers)
+        key = _bytes(found["key"])
+        if self._keys.get(sender) != key:
+            self._secrets[sender] = self._agreed(key)
+            self._keys[sender] = key
+        return bool(found["ask"])
+
+    def _agreed(self, key: bytes) -> bytes:
+        """The secret that the owner of a public key shares with this site."""
+        try:
+            found: bytes = self._nacl.crypto_box_beforenm(key, self._private)
+        except Exception:  # a key that gives the same secret with any other
+            raise RefusedError("malformed", "a weak key") from None
+        return found
+
+    def secret(self, name: str, blob: bytes) -> bytes:
+        """What nobody but this site and the one that signed a hello knows, 32 bytes."""
+        key = _bytes(self._checked(name, blob, True)["key"])
+        return hashlib.blake2b(b"nefele pair", key=self._agreed(key), digest_size=32).digest()
+
+    def _checked(self, sender: str, blob: bytes, known: bool) -> dict[str, Any]:
+        """The content of a hello; a `RefusedError` unless a known member has signed it."""
         found = _read_hello(blob)
         if found["version"] != VERSION:
             raise RefusedError("other version", f"{found['version']}, this is {VERSION}")
@@ -127,7 +150,7 @@ class Seal:
             raise RefusedError("other federation file", f"of {sender}")
         if found["run"] != self.run:
             raise RefusedError("other run", f"of {sender}: {found['run'][:40]!r}")
-        if found["name"] != sender or sender not in self.peers:
+        if found["name"] != sender or not known:
             raise RefusedError("not a neighbour" if found["name"] == sender else "spoofed sender")
         key = _bytes(found["key"])
         if len(key) != _KEY:
@@ -140,13 +163,7 @@ class Seal:
             self.told(sender, certificate)
         except ValueError as error:
             raise RefusedError("not signed by its certificate", str(error)) from None
-        if self._keys.get(sender) != key:
-            try:
-                self._secrets[sender] = self._nacl.crypto_box_beforenm(key, self._private)
-            except Exception:  # a key that gives the same secret with any other
-                raise RefusedError("malformed", "a weak key") from None
-            self._keys[sender] = key
-        return bool(found["ask"])
+        return found
 
     # -- messages -------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nefele._checks import Array
 from nefele._files import only_writer
 from nefele.estimators.design import Rows
 from nefele.sites._secrets import write
@@ -25,11 +27,14 @@ from nefele.sites.driver import AbsentError, Driver
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import heard_nodes, held_name
 from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, check_pinned, expiry_message
+from nefele.sites.introducing import Card
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
+from nefele.sites.models import mark_of
+from nefele.sites.predicting import Predicted, program_of
 from nefele.sites.results import write_results
-from nefele.sites.rows import read_rows
+from nefele.sites.rows import read_rows, read_shared
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
 from nefele.sites.status import Status, read_status
@@ -49,8 +54,9 @@ class SiteRun:
     Attributes
     ----------
     folder : Path
-        With model.nefele, metrics.csv, ledger.csv, run.json and report.html.
-    learnt : Learnt
+        With model.nefele, metrics.csv, ledger.csv, run.json and report.html; for models of any
+        kind predictions.csv in place of the first, and model-NODE.skops where that is possible.
+    learnt : Learnt or Predicted
     driver : Driver
         With the books of what was sent and heard.
     gone : list of str
@@ -60,7 +66,7 @@ class SiteRun:
     """
 
     folder: Path
-    learnt: Learnt
+    learnt: Learnt | Predicted
     driver: Driver
     gone: list[str]
     facts: dict[str, Any]
@@ -100,12 +106,8 @@ class Site:
         self.config = SiteConfig.read(self.folder)
         self.federation = Federation.read(self.folder)
         self.config.check(self.federation)
-        self.name, self.accept, self.run_name, self._carrier = (
-            self.config.name,
-            accept,
-            run,
-            carrier,
-        )
+        self.name, self.accept = self.config.name, accept
+        self.run_name, self._carrier = run, carrier
         self.network = network(self.federation)
 
     @property
@@ -115,11 +117,16 @@ class Site:
 
     def consent(self) -> Consent:
         """What would leave this site."""
-        return consent_of(self.federation, self.name, self.network)
+        return consent_of(self.federation, self.name, self.network, len(self.shared))
 
     def rows(self) -> Rows:
         """The rows of this site, checked."""
         return read_rows(self.federation, self.config)
+
+    @cached_property
+    def shared(self) -> Array:
+        """The shared rows of the method "predictions", checked; none for other methods."""
+        return read_shared(self.federation, self.config)
 
     def run(self, tell: Tell = lambda text: None, progress: Any = None) -> SiteRun:
         """Take part in a run, from its beginning or from where it was stopped, to its end.
@@ -139,13 +146,10 @@ class Site:
             )
         identity = Identity(self.folder)
         if identity.name != self.name:
-            raise ValueError(
-                f"The certificate must be of {self.name}, as site.toml says; it is of "
-                f"{identity.name}."
-            )
+            text = f"The certificate must be of {self.name}, as site.toml says"
+            raise ValueError(f"{text}; it is of {identity.name}.")
         check_pinned(one_certificate(identity.authority, AUTHORITY), self.federation)
-        soon = expiry_message(identity.certificate, self.folder)
-        if soon:
+        if soon := expiry_message(identity.certificate, self.folder):
             tell(soon)
         rows = self.rows()
         self.run_folder.mkdir(exist_ok=True)
@@ -251,30 +255,29 @@ class _Attempt:
         self, carrier: Carrier, net: Network, gone: list[str], held: dict[str, Any]
     ) -> SiteRun:
         site, federation = self.site, self.site.federation
-        links = net.of(site.name)
         key = run_key(site.run_folder / "run.key")
         peers = site.network.of(site.name).peers  # those who have left are told so
         seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
         patience = None if federation.absent == "wait" else federation.absent_after
-        learner = Learner(federation, site.name, self.rows, gone, held, self.status.report)
+        args = (gone, held, self.status.report, Card(seal, site.run_folder / "hello"))
+        learner = Learner(federation, site.name, self.rows, *args)
         with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone, held)) as journal:
             driver = Driver(
-                links,
+                net.of(site.name),
                 carrier,
                 seal,
                 journal,
                 gone=gone,
                 patience=patience,
-                allow=Guard(consent_of(federation, site.name, net)),
+                allow=Guard(consent_of(federation, site.name, net, len(site.shared))),
                 told=self.status.update,
             )
             self.driver = driver
-            learnt = driver.run(learner.run())
+            learnt = driver.run(program_of(learner, site.config.model, site.shared))
             facts = write_results(site.run_folder, site.run_name, learner, learnt, driver)
-            self.status.write(state="ending", gap=learnt.fitted.gap)
+            self.status.write(state="ending", gap=facts["gap"])
             if not driver.linger(federation.absent_after):
-                late = ", ".join(driver.waiting)
-                self.tell(f"Not heard that they have ended too: {late}.")
+                self.tell(f"Not heard that they have ended too: {', '.join(driver.waiting)}.")
         self.status.write(state="finished", late={})
         return SiteRun(site.run_folder, learnt, driver, gone, facts)
 
@@ -290,7 +293,11 @@ class _Attempt:
             "without": gone,
             "held": held,
             "rows": digest.hexdigest(),
-            "versions": {name: version(name) for name in ("nefele", "numpy", "scipy", "numba")},
+            "model": mark_of(self.site.config.model),
+            "versions": {
+                name: version(name)
+                for name in ("nefele", "numpy", "scipy", "numba", "scikit-learn")
+            },
         }
         return json.dumps(found, sort_keys=True).encode()
 

@@ -31,14 +31,14 @@ class Status:
     def __init__(self, folder: Path, facts: dict[str, Any], told: Any = None) -> None:
         self.path, self.told = folder / FILE, told
         self.facts = {**facts, "process": os.getpid(), "state": "starting", "started": _now()}
-        self._stage, self._round, self._gap = "starting", 0, math.inf
+        self._stage, self._round, self._gap, self._change = "starting", 0, math.inf, math.inf
         self._rounds, self._since = 0, time.monotonic()
         self._due = 0.0
         self._late: dict[str, float] = {}
 
-    def report(self, stage: str, k: int, gap: float) -> None:
+    def report(self, stage: str, k: int, gap: float, change: float = math.inf) -> None:
         """A round is done."""
-        self._stage, self._round, self._gap = stage, k, gap
+        self._stage, self._round, self._gap, self._change = stage, k, gap, change
         self._rounds += 1
 
     def update(self, driver: Driver) -> None:
@@ -56,6 +56,7 @@ class Status:
         self.write(
             state="waiting" if late else "running",
             gap=self._gap,
+            change=self._change if math.isfinite(self._change) else None,
             rounds_per_second=round(self._rounds / max(now - self._since, 1e-9), 1),
             requests=driver.number,
             gone=driver.gone,

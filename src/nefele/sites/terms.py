@@ -44,7 +44,8 @@ class Terms:
         Candidates for "auto"; default: `n_alphas` of them, found from the data.
     n_alphas, folds : int
     tol : float
-        Certified relative gap to reach.
+        Certified relative gap to reach; with the method "predictions", and with masks, the largest
+        relative change of a round, since there no certificate exists.
     rounds, check_every : int
         Most rounds of one fit, and rounds between two certificates.
     held_out : float
@@ -103,7 +104,7 @@ class Terms:
         check_name(self.absent, ABSENT, "policy for absent members")
         for name, low in _COUNTS.items():
             object.__setattr__(self, name, check_count(getattr(self, name), name, low=low))
-        if self.check_every > self.rounds:
+        if self.check_every > self.rounds and self.method != "predictions":
             raise ValueError(
                 f"check_every must be <= rounds; got {self.check_every} and {self.rounds}. No fit "
                 "would ever be certified."

@@ -128,13 +128,17 @@ class Block:
         """The block of these nodes, with their own losses only."""
         return cls(problem, nodes, _own_prox(problem, nodes))
 
-    def update(self, problem: Posed, w: Array, step: Array) -> Array:
-        """New parameters of these nodes; of w only they and their neighbours matter."""
-        return refit(self.prox, w[self.nodes], self.slope(problem, w), step)
+    def update(self, problem: Posed, w: Array, step: Array, outside: Array | float = 0.0) -> Array:
+        """New parameters of these nodes; of w only they and their neighbours matter.
 
-    def slope(self, problem: Posed, w: Array) -> Array:
+        Of neighbours that are zero in w their sum, lam sum_j A_ij w_j, is enough: `outside`.
+        """
+        return refit(self.prox, w[self.nodes], self.slope(problem, w, outside), step)
+
+    def slope(self, problem: Posed, w: Array, outside: Array | float = 0.0) -> Array:
         """Gradient of lam sum_j A_ij phi(w_i - w_j), which is linear in the differences."""
-        return problem.penalty.gradient(self.degree * w[self.nodes] - self.adjacency @ w)
+        around = self.adjacency @ w + outside
+        return problem.penalty.gradient(self.degree * w[self.nodes] - around)
 
 
 def contraction(problem: Posed) -> float:

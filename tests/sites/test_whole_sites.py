@@ -1,0 +1,91 @@
+"""Sites with folders, certificates and files: models of any kind, and masked sums."""
+
+import hashlib
+import json
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nefele.cli.site import _ended
+from nefele.sites.carriers.memory import Hub
+from nefele.sites.example import coast
+from nefele.sites.members import Edge, Member
+from nefele.sites.pilot import make_pilot
+from nefele.sites.site import Site
+
+SHARED = "wind,pressure\n3,1000\n5,990\n30,1050\n"
+
+
+def run_all(out, federation, hub, more=""):
+    """Make the folders of all sites and run them over a hub; what each run has left."""
+    trial, _ = make_pilot(federation, out, port=0)
+    rng, found, errors = np.random.default_rng(0), {}, []
+
+    def run(name):
+        try:
+            site = Site(out / name, accept=trial.hash, carrier=hub.carrier(name))
+            found[name] = site.run()
+        except Exception as error:
+            errors.append(error)
+
+    for member in trial.members:
+        folder = out / member.name
+        lines = ["node,wind,pressure,tmax"]
+        for node in member.nodes:
+            lines += [f"{node},{w:.3f},{1000 + w:.3f},{w / 4:.4f}" for w in rng.uniform(0, 40, 12)]
+        (folder / "data.csv").write_text("\n".join(lines))
+        (folder / "shared.csv").write_text(SHARED)
+        (folder / "site.toml").write_text(f'name = "{member.name}"\nnode = "node"\n{more}')
+    threads = [threading.Thread(target=run, args=(m.name,), daemon=True) for m in trial.members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    if errors:
+        raise errors[0]
+    assert len(found) == len(threads)
+    return found
+
+
+def test_models_of_any_kind(tmp_path):
+    federation = coast(
+        method="predictions", penalty="squared_l2", alpha=0.1, rounds=30, tol=0.01,
+        shared=hashlib.sha256(SHARED.encode()).hexdigest(),
+    )  # fmt: skip
+    model = '[model]\nuse = "sklearn.linear_model.Ridge"\nparameters = { alpha = 0.1 }\n'
+    for run in run_all(tmp_path / "pilot", federation, Hub(), model).values():
+        facts = json.loads((run.folder / "run.json").read_text())
+        assert facts["gap"] is None and facts["certificate"] == "no certificate: any model"
+        assert facts["converged"] and facts["change"] <= 0.01
+        assert facts["errors"]["one model"] is None and "not available" in facts["one_model"]
+        assert facts["models"].startswith("stored as model-NODE")
+        names = {path.name for path in run.folder.iterdir()}
+        assert {"predictions.csv", "metrics.csv", "ledger.csv"} <= names
+        assert any(name.startswith("model-") and name.endswith(".skops") for name in names)
+        assert "no certificate: any model; settled" in _ended(facts, run.folder)[0]
+
+
+def test_masked_sums(tmp_path):
+    names = "iabc"
+    federation = coast(
+        method="fedrelax", penalty="squared_l2", alpha=0.1, l2=0.1, masked=True, tol=1e-6,
+        members=tuple(Member(q, (q,)) for q in names),
+        edges=tuple(Edge(q, r) for q in names for r in names if q < r), check_every=20,
+    )  # fmt: skip
+    for run in run_all(tmp_path / "pilot", federation, Hub(loss=0.05, seed=1)).values():
+        facts = run.facts
+        assert facts["certificate"] == "no certificate while masked" and facts["gap"] is None
+        assert facts["converged"] and (run.folder / "model.nefele").exists()
+        assert "parameters" not in (run.folder / "ledger.csv").read_text()
+
+
+def test_a_wrong_model_is_said_before_anything_is_sent(tmp_path):
+    federation = coast(
+        method="predictions", penalty="squared_l2", alpha=0.1,
+        shared=hashlib.sha256(SHARED.encode()).hexdigest(),
+    )  # fmt: skip
+    model = '[model]\nuse = "sklearn.linear_model.Rigde"\n'
+    with pytest.raises(ValueError, match="can be imported"):
+        run_all(tmp_path / "pilot", replace(federation), Hub(), model)
