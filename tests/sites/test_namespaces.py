@@ -28,8 +28,8 @@ def _ip(*args, tool="ip"):
     return subprocess.run([tool, *args], capture_output=True, text=True, timeout=60)
 
 
-def can_make_namespaces():
-    """Whether this machine lets us make namespaces with links that netem spoils."""
+def can_make_namespaces(netem):
+    """Whether this machine lets us make namespaces with links, and netem spoil them."""
     if os.name != "posix" or os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("tc")):
         return False
     name = f"nefele-{os.getpid()}-try"
@@ -39,7 +39,8 @@ def can_make_namespaces():
         try:
             made = _ip("-n", name, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
             qdisc = ("-n", name, "qdisc", "add", "dev", "v0", "root", "netem", "delay", "1ms")
-            return made.returncode == 0 and _ip(*qdisc, tool="tc").returncode == 0
+            spoils = not netem or _ip(*qdisc, tool="tc").returncode == 0
+            return made.returncode == 0 and spoils
         finally:
             _ip("netns", "del", name)
     except (OSError, subprocess.SubprocessError):
@@ -56,11 +57,17 @@ class Namespaces:
         self.relay = "10.213.0.1:7447"
 
     def __enter__(self):
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _make(self):
         self._do("netns", "add", self._ns("relay"))
-        self._do("-n", self._ns("relay"), "link", "add", "br", "type", "dummy")
-        self._do("-n", self._ns("relay"), "addr", "add", "10.213.0.1/32", "dev", "br")
-        self._do("-n", self._ns("relay"), "link", "set", "br", "up")
         self._do("-n", self._ns("relay"), "link", "set", "lo", "up")
+        self._do("-n", self._ns("relay"), "addr", "add", "10.213.0.1/32", "dev", "lo")
         for k, name in enumerate(self.names):
             space, near, far = self._ns(name), f"{self.base}a{k}", f"{self.base}b{k}"
             self._do("netns", "add", space)
@@ -71,7 +78,6 @@ class Namespaces:
                 self._do("-n", where, "link", "set", dev, "up")
             self._do("-n", space, "link", "set", "lo", "up")
             self._do("-n", space, "route", "add", "10.213.0.1/32", "via", f"10.213.{k + 1}.1")
-        return self
 
     def __exit__(self, *error):
         for name in ["relay", *self.names]:
@@ -195,12 +201,25 @@ class Shim:
         self.closed.clear()
 
 
+@contextlib.contextmanager
+def made(netem):
+    """Namespaces where this machine allows them, chosen when the test runs; else the shim."""
+    found = Namespaces if can_make_namespaces(netem) else Shim
+    with found(["s00", "s01", "s02"]) as way:
+        yield way
+
+
 @pytest.fixture
 def way():
-    """Namespaces where this machine allows them, chosen when the test runs; else the shim."""
-    found = Namespaces if can_make_namespaces() else Shim
-    with found(["s00", "s01", "s02"]) as made:
-        yield made
+    with made(netem=False) as found:
+        yield found
+
+
+@pytest.fixture
+def slow_way():
+    with made(netem=True) as found:
+        found.slow()
+        yield found
 
 
 def run_relayed(folder, way, rounds, spoil=lambda way, sites: None):
@@ -232,6 +251,5 @@ def test_a_link_that_is_cut_for_some_seconds(tmp_path, way):
 
 
 @pytest.mark.slow
-def test_a_slow_link_that_loses(tmp_path, way):
-    way.slow()
-    run_relayed(tmp_path, way, 20)
+def test_a_slow_link_that_loses(tmp_path, slow_way):
+    run_relayed(tmp_path, slow_way, 20)
