@@ -1,11 +1,13 @@
 """Whole runs of real processes over real TLS: the end is that of one process, bit for bit."""
 
+import contextlib
 import json
 
 import numpy as np
 import pytest
 
 from nefele.sites.example import coast
+from nefele.sites.journal import SAID, Journal
 from nefele.sites.members import Edge, Member
 from tests.e2e.commands import refused, run
 from tests.sites.running import QUICK, Sites, check_models, pilot, ring
@@ -64,13 +66,47 @@ def test_direct_relayed_and_folder_sites_and_a_relay_that_is_killed(tmp_path):
     check_models(trial, tmp_path)
 
 
-def test_the_relay_listens_where_the_federation_says(tmp_path):
+def test_the_relay_listens_where_the_federation_says_and_never_holds_what_is_said(tmp_path):
     trial = pilot(tmp_path, ring(3, "relay", rounds=20, check_every=20))
     with Sites(tmp_path, trial) as sites:
         sites.start_relay("--verbose")
         sites.start()
         sites.finish()
+        relay = sites.running["relay"]
+        held = memory_of(relay.process.pid) + relay.out.read_bytes() + relay.err.read_bytes()
     check_models(trial, tmp_path)
+    assert f"nefele/{trial.mark}/s00/s01".encode() in held  # the search does find what is there
+    said = [said_by(sites.site(name)) for name in ("s00", "s01", "s02")]
+    said = [numbers for messages in said for numbers in (*messages[:10], *messages[-10:])]
+    assert len(said) == 60
+    assert [numbers for numbers in said if numbers in held] == []
+
+
+def memory_of(process):
+    """All that a process can read of its memory, files that it maps left out."""
+    found = []
+    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", 0) as memory:
+        for line in maps:
+            place, rights, *rest = line.split()
+            if "r" not in rights or (len(rest) > 3 and rest[3].startswith(("/", "[v"))):
+                continue
+            start, end = (int(number, 16) for number in place.split("-"))
+            memory.seek(start)
+            with contextlib.suppress(OSError):
+                found.append(memory.read(end - start))
+    return b"".join(found)
+
+
+def said_by(site):
+    """The numbers of each message that a site has said, as bytes; those of counts left out."""
+    path = site / "run-1" / "journal-0"
+    blob = path.read_bytes()
+    start = blob.index(b"\n") + 1
+    length = int.from_bytes(blob[start : start + 4], "little")
+    with Journal(path, blob[start + 4 : start + 4 + length]) as journal:
+        said = [record.payload[-16:] for record in journal.records() if record.kind == SAID]
+    values = np.array([np.frombuffer(numbers, dtype="<f8") for numbers in said])
+    return [said[k] for k in np.flatnonzero((values != np.round(values)).all(axis=1))]
 
 
 # -- what is refused ---------------------------------------------------------------------------
