@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         report,
         runtime,
         selection,
+        sites,
         solvers,
         theory,
     )
@@ -89,6 +90,7 @@ __all__ = [
     "report",
     "runtime",
     "selection",
+    "sites",
     "solve",
     "solvers",
     "theory",

@@ -47,6 +47,7 @@ EXPORTED = {
         "report",
         "runtime",
         "selection",
+        "sites",
         "solve",
         "solvers",
         "theory",
@@ -134,6 +135,7 @@ EXPORTED = {
         "relax_messages",
         "split",
     ],
+    "nefele.sites": ["Federation", "Site", "learn_together"],
     "nefele.theory": [
         "CertifiedClusters",
         "CriticalLambda",

@@ -9,12 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Federation", "Site", "SiteRun", "learn_together"]
+__all__ = ["Federation", "Site", "learn_together"]
 
 _HOMES = {
     "Federation": "nefele.sites.federation",
     "Site": "nefele.sites.site",
-    "SiteRun": "nefele.sites.site",
     "learn_together": "nefele.sites.together",
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -79,3 +81,30 @@ def some_rows(federation: Federation, per_node: int = 12, seed: int = 0) -> dict
         y = (low + (high - low) * (0.3 + 0.4 * share) + noise).clip(low, high)
         found[member.name] = Rows(X, y, ids, np.ones(len(ids)))
     return found
+
+
+def trial_of(federation: Federation, folder: Path) -> Federation:
+    """Folders of all members on this machine, with keys and rows; the federation of this trial.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> trial_of(coast(), folder).name, (folder / "kemi" / "data.csv").exists()
+    ('coast', True)
+    """
+    import polars as pl
+
+    from nefele.sites.pilot import make_pilot
+
+    names = [feature.name for feature in federation.features]
+    tables = []
+    for rows in some_rows(federation).values():
+        columns = dict(zip(names, rows.X.T, strict=True))
+        tables.append(
+            pl.DataFrame({"node": rows.node_ids, **columns, federation.target.name: rows.y})
+        )
+    with TemporaryDirectory() as place:
+        path = Path(place) / "all.csv"
+        pl.concat(tables).write_csv(path)
+        return make_pilot(federation, folder, path, "node", port=0)[0]

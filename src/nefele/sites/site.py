@@ -87,7 +87,21 @@ class Site:
 
     Examples
     --------
-    See "Deploy between sites" in the documentation.
+    Three sites in threads of one process, on a hub instead of a network:
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from tempfile import mkdtemp
+    >>> from nefele.sites.carriers.memory import Hub
+    >>> from nefele.sites.example import coast, trial_of
+    >>> folder, hub = Path(mkdtemp()), Hub()
+    >>> federation = trial_of(coast(alpha=0.3), folder)
+    >>> def run(name):
+    ...     carrier = hub.carrier(name)
+    ...     return Site(folder / name, accept=federation.hash, carrier=carrier).run()
+    >>> with ThreadPoolExecutor() as pool:
+    ...     runs = list(pool.map(run, ["oulu", "kemi", "inari"]))
+    >>> [(found.facts["name"], found.facts["converged"]) for found in runs]
+    [('oulu', True), ('kemi', True), ('inari', True)]
     """
 
     def __init__(
