@@ -1,13 +1,17 @@
 """p2pfl between five nodes in one process: run in its own environment by sites.py.
 
-Prints JSON: `version`, and `ms` of each round. The nodes talk by gRPC on loopback with p2pfl's
-default settings, and are connected in a ring. A model is ten numbers, and its training one
-step towards the least squares of 20 rows: what is measured is p2pfl and not PyTorch.
+Prints JSON: `version`, and for each node the `ms` from the start of its first training to that of
+its second. Later rounds are not counted, in p2pfl's favour: in this setting some of its nodes then
+wait for each other until a call's limit of 10 s, or a vote's of 60 s, ends that.
+
+The nodes talk by gRPC on loopback with p2pfl's default settings, each with all others. A model is
+ten numbers, and its training one step towards the least squares of 20 rows: what is measured is
+p2pfl and not PyTorch.
 """
 
 import importlib.metadata
 import json
-import sys
+import os
 import time
 
 import numpy as np
@@ -22,7 +26,7 @@ from p2pfl.learning.frameworks.p2pfl_model import P2PFLModel  # noqa: E402
 from p2pfl.node import Node  # noqa: E402
 from p2pfl.utils.utils import wait_convergence  # noqa: E402
 
-NODES, ROUNDS, D = 5, 8, 10
+NODES, ROUNDS, D = 5, 2, 10
 LIMIT = 200.0  # seconds for all rounds
 
 
@@ -74,23 +78,21 @@ def main():
     nodes = [
         Node(Numbers(np.zeros(D)), data, addr="127.0.0.1", learner=learner) for learner in learners
     ]
-    try:
-        for node in nodes:
-            node.start()
-        for node, other in zip(nodes, [*nodes[1:], nodes[0]], strict=True):
+    for node in nodes:
+        node.start()
+    for i, node in enumerate(nodes):
+        for other in nodes[:i]:
             node.connect(other.addr)
-        wait_convergence(nodes, NODES - 1, wait=60)
-        nodes[0].set_start_learning(rounds=ROUNDS, epochs=1, trainset_size=NODES)
-        end = time.monotonic() + LIMIT
-        while time.monotonic() < end and any(len(one.begun) < ROUNDS for one in learners):
-            time.sleep(0.1)
-        ms = 1e3 * np.diff([one.begun[:ROUNDS] for one in learners])
-    finally:
-        for node in nodes:
-            node.stop()
-    print(json.dumps({"version": importlib.metadata.version("p2pfl"), "ms": ms.ravel().tolist()}))
+    wait_convergence(nodes, NODES - 1, wait=60)
+    nodes[0].set_start_learning(rounds=ROUNDS, epochs=1, trainset_size=NODES)
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end and any(len(one.begun) < ROUNDS for one in learners):
+        time.sleep(0.1)
+    ms = 1e3 * np.diff([one.begun[:ROUNDS] for one in learners])
+    found = {"version": importlib.metadata.version("p2pfl"), "ms": ms.ravel().tolist()}
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # its threads may wait for each other for long
 
 
 if __name__ == "__main__":
     main()
-    sys.stdout.flush()

@@ -28,6 +28,7 @@ from report import Report  # noqa: E402
 from nefele.estimators.design import Rows  # noqa: E402
 from nefele.runtime.drivers import InProcess  # noqa: E402
 from nefele.runtime.programs import algorithm1  # noqa: E402
+from nefele.sites.carriers.zenoh_session import use_one_thread  # noqa: E402
 from nefele.sites.driver import Driver  # noqa: E402
 from nefele.sites.federation import Federation  # noqa: E402
 from nefele.sites.journal import Journal  # noqa: E402
@@ -110,6 +111,7 @@ def program(part):
 
 def run_site(folder: Path, out: multiprocessing.SimpleQueue) -> None:
     """One site, in a process of its own."""
+    use_one_thread()  # as the command does
     site = Site(folder)
     part, links = part_of(site.federation, site.name), site.network.of(site.name)
     carrier = site.make_carrier()
@@ -252,7 +254,8 @@ def sites(report: Report, repeats: int) -> None:
 def peers(report: Report) -> None:
     """The peers, in the same run, over our 5 sites."""
     report.table(
-        "Peers, 5 sites", ("peer", "version", "rounds", "p50, ms", "p90, ms", "over direct", "load")
+        "Peers, 5 sites",
+        ("peer", "version", "timed rounds of clients", "p50, ms", "p90, ms", "over direct", "load"),
     )
     for name, what in PEERS.items():
         load = os.getloadavg()[0]
