@@ -7,7 +7,8 @@ BARE := $(VENV)/.bare
 STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers clean
+.PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
+  bench-sites-peers clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -58,8 +59,17 @@ PEERS := .bench
 
 bench-peers: $(PEERS)/prox_tv/.installed $(PEERS)/cut_pursuit/.installed
 
+# Frameworks that the benchmark of sites compares with; with torch each takes gigabytes.
+bench-sites-peers: $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed
+
+bench-sites: $(STAMP)
+	$(BIN)/python benchmarks/sites.py
+
 $(PEERS)/prox_tv/.installed: REQUIREMENTS = "prox_tv==3.2.1"
 $(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
+$(PEERS)/nvflare/.installed: REQUIREMENTS = "torch==2.13.0" "nvflare==2.9.0" numpy
+$(PEERS)/p2pfl/.installed: REQUIREMENTS = "torch==2.13.0" "p2pfl==0.4.4" opendp "pyarrow<18" \
+  "huggingface_hub<0.25"
 
 $(PEERS)/%/.installed:
 	$(PYTHON) -m venv --clear $(@D)

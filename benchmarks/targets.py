@@ -40,4 +40,8 @@ TARGETS = (
     Target("prox 10 5", "logistic prox, 10 rows, d = 5: times faster than L-BFGS per node", 50),
     Target("prox 50 10", "logistic prox, 50 rows, d = 10: times faster than L-BFGS per node", 50),
     Target("memory", "1M nodes: peak memory, GB", 3, False),
+    Target("sites 20 direct", "20 sites, direct: p50 of a round, ms", 10, False),
+    Target("sites 20 relayed", "20 sites, relayed: p50 of a round, ms", 20, False),
+    Target("sites nvflare", "5 sites, direct: times faster than NVFlare's p2p", 10),
+    Target("sites p2pfl", "5 sites, direct: times faster than p2pfl", 100),
 )

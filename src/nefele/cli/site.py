@@ -182,6 +182,7 @@ def run_site(
     with input_errors():
         need_cryptography()
         from nefele.cli._common import teller
+        from nefele.sites.carriers.zenoh_session import use_one_thread
         from nefele.sites.consent import ConsentError
         from nefele.sites.driver import BrokenLinkError
         from nefele.sites.site import Site
@@ -190,6 +191,7 @@ def run_site(
         facts = member.finished()
         if facts is not None and not quiet:
             say(f"This run was finished before ({facts['finished']}).", err=True)
+        use_one_thread()
         try:
             facts = facts or member.run(teller(quiet), _shown(quiet or json)).facts
         except (BrokenLinkError, ConsentError) as error:

@@ -143,8 +143,8 @@ def _queues() -> dict[str, Any]:
         # An express message takes a place of its own in the queue of a link; what finds none within
         # 1 ms is dropped. With the usual 2 places the relay drops: 20 sites of degree 4 in
         # lockstep, p90 of a round 506 ms; with 16 (the most) 11 ms. Then p50 is 3 to 7 ms direct
-        # and 5 to 8 ms relayed on two cores, express or not; one thread for all of Zenoh, by
-        # ZENOH_RUNTIME, makes it .75 of that, but is the choice of the whole process.
+        # and 5 to 8 ms relayed on two cores, express or not; less in one thread, see
+        # `use_one_thread`.
         "transport/link/tx/queue/size": {
             one: 16 if one == "data" else 2 for one in _QUEUES.split()
         },
