@@ -12,8 +12,9 @@ from nefele.runtime import join, split
 from nefele.runtime.tree import Tree
 from nefele.sites import _certificates as x
 from nefele.sites.carriers.memory import Hub
-from nefele.sites.driver import Driver, Links
+from nefele.sites.driver import Driver
 from nefele.sites.journal import Journal
+from nefele.sites.peers import Links
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
 from tests.waiting import LONG

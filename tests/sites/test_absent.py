@@ -8,7 +8,7 @@ import pytest
 
 from nefele.program import Exchange, Sum
 from nefele.sites.carriers.memory import Hub
-from nefele.sites.driver import AbsentError
+from nefele.sites.peers import AbsentError
 from nefele.sites.site import Site
 from tests.sites.parties import Kills, Parties
 from tests.sites.running import check_models, pilot, ring

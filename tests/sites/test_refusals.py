@@ -16,11 +16,12 @@ import nefele.sites
 from nefele.program import Exchange
 from nefele.runtime.tree import Tree
 from nefele.sites.consent import Guard, consent_of
-from nefele.sites.driver import Driver, Links, epoch_of
+from nefele.sites.driver import Driver
 from nefele.sites.example import coast
 from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner
 from nefele.sites.links import network
+from nefele.sites.peers import Links, epoch_of
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.wire import Kind, Packet, RefusedError, decode, encode, run_mark
 from tests.sites.parties import FEDERATION, RUN, Parties, identity, signed_by

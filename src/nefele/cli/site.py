@@ -184,7 +184,7 @@ def run_site(
         from nefele.cli._common import teller
         from nefele.sites.carriers.zenoh_session import use_one_thread
         from nefele.sites.consent import ConsentError
-        from nefele.sites.driver import BrokenLinkError
+        from nefele.sites.peers import BrokenLinkError
         from nefele.sites.site import Site
 
         member = Site(folder, accept=accept, run=run)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nefele.runtime.tree import Tree
-from nefele.sites.driver import Links
 from nefele.sites.federation import Federation
+from nefele.sites.peers import Links
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from nefele.sites.carriers.routes import Routes
 from nefele.sites.carriers.zenoh import Zenoh
 from nefele.sites.config import SiteConfig
 from nefele.sites.consent import Consent, Guard, consent_of
-from nefele.sites.driver import AbsentError, Driver
+from nefele.sites.driver import Driver
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import heard_nodes, held_name
 from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, check_pinned, expiry_message
@@ -32,6 +32,7 @@ from nefele.sites.journal import Journal
 from nefele.sites.learning import Learner, Learnt
 from nefele.sites.links import Network, network
 from nefele.sites.models import mark_of
+from nefele.sites.peers import AbsentError
 from nefele.sites.predicting import Predicted, program_of
 from nefele.sites.results import write_results
 from nefele.sites.rows import read_rows, read_shared
