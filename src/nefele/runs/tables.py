@@ -52,8 +52,8 @@ class Table:
         self.merged: dict[str, str] = {}  # by column: a text with and without its apostrophe
 
     @classmethod
-    def read(cls, path: Path) -> Table:
-        """Read a file; what is wrong with it is a ValueError."""
+    def read(cls, path: Path, *, empty: bool = False) -> Table:
+        """Read a file; what is wrong with it is a ValueError, also no rows unless `empty`."""
         if not path.exists():
             raise ValueError(f"No file {str(path)!r}.")
         if path.is_dir():
@@ -68,7 +68,7 @@ class Table:
         except OSError as error:
             why = error.strerror or str(error)
             raise ValueError(f"{str(path)!r} cannot be read ({why}).") from None
-        if not table.frame.height:
+        if not (table.frame.height or empty):
             raise ValueError(f"{path.name} must have at least one row; it has a header only.")
         return table
 

@@ -168,9 +168,11 @@ class SiteConfig:
             check_name(feature, [f.name for f in federation.features], f"feature of {FILE}")
         if federation.method == "predictions" and self.model is None:
             raise ValueError(f'{FILE} must have a [model] for method "predictions"; it has none.')
-        if member.kind == "folder" and self.folder is None:
+        near = (member, *(federation.member(other) for other in federation.neighbours(self.name)))
+        filed = [other.name for other in near if other.kind == "folder"]
+        if filed and self.folder is None:
             raise ValueError(
-                f'{FILE} must name the shared folder of "{self.name}". Add folder = "...".'
+                f'{FILE} must name the shared folder of "{filed[0]}". Add folder = "...".'
             )
 
     def columns_of(self, federation: Federation) -> dict[str, str]:

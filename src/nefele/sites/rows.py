@@ -23,7 +23,7 @@ def read_rows(federation: Federation, config: SiteConfig) -> Rows:
     Classes are -1 and 1 for two of them, otherwise their places in the agreed list. A member
     whose file is not there, because it has no rows yet, must have an empty table with a header.
     """
-    table = Table.read(config.data)
+    table = Table.read(config.data, empty=True)
     columns = config.columns_of(federation)
     X = np.empty((table.frame.height, len(federation.features)))
     for j, feature in enumerate(federation.features):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from nefele._ids import describe
 from nefele.estimators.design import Rows
 from nefele.runtime.drivers import InProcess
 from nefele.sites.federation import Federation
@@ -37,6 +40,30 @@ def learn_together(
     >>> found["oulu"].part.w1.shape, found["oulu"].fitted.gap <= federation.tol
     ((2, 3), True)
     """
+    for name, own in rows.items():
+        _check(federation, name, own)
     net = network(federation, frozenset(gone))
+    if missing := [name for name in net.members if name not in rows]:
+        raise ValueError(
+            f"rows must have all members that take part; there are none of {', '.join(missing)}. "
+            "A member may have no rows: give it arrays of length 0, or name it in gone."
+        )
     programs = {name: Learner(federation, name, rows[name], gone).run() for name in net.members}
     return InProcess(net.links, programs).run()
+
+
+def _check(federation: Federation, name: str, rows: Rows) -> None:
+    """A ValueError when rows are not of the federation's member and features."""
+    own, width = federation.member(name).nodes, len(federation.features)
+    if rows.X.ndim != 2 or rows.X.shape[1] != width:
+        raise ValueError(
+            f"X of {name} must have one column for each of the {width} feature(s); its shape is "
+            f"{rows.X.shape}."
+        )
+    ids = np.asarray(rows.node_ids).astype(str)
+    strange = ids[~np.isin(ids, own)]
+    if len(strange):
+        raise ValueError(
+            f"node_ids of {name} must be its nodes, {describe(np.array(own))}; got "
+            f"{describe(np.unique(strange))}."
+        )
