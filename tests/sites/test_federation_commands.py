@@ -226,3 +226,47 @@ def test_a_missing_package_is_named(place, monkeypatch):
         importlib.util, "find_spec", lambda n, *a: None if n == "cryptography" else real(n, *a)
     )
     assert 'pip install "nefele[sites]"' in refused(*NEW, cwd=place)
+
+
+def test_members_that_do_not_hang_together_are_said_before_a_key_is_made(place):
+    (place / "graph.csv").write_text("source,target\n001,002\n")
+    assert "connected by edges" in refused(*NEW, cwd=place)
+    assert not (place / "fed").exists()
+
+
+def test_more_days_than_a_date_can_hold(place):
+    done(*NEW, cwd=place)
+    done(*ASK, cwd=place)
+    assert "must end before its authority" in refused(*SIGN, "--days", "1e11", cwd=place)
+
+
+@pytest.fixture
+def trial(place):
+    rows = [f"{node},{i},{i % 7}" for node in ("001", "002", "003") for i in range(9)]
+    (place / "data.csv").write_text("\n".join(["node,wind,tmax", *rows]))
+    (place / "schema.toml").write_text('relay = "relay.example:7447"\n' + SCHEMA)
+    done(*NEW, cwd=place)
+    args = ("--out", "trial", "--data", "data.csv", "--node", "node", "--port", "0")
+    done("federation", "pilot", "fed", *args, cwd=place)
+    return place / "trial"
+
+
+def test_check_refuses_what_run_would_refuse(trial):
+    check = ("site", "check", "kemi")
+    file = trial / "kemi" / "site.toml"
+    text = file.read_text()
+    file.write_text(text.replace('"kemi"', '"oulu"'))
+    (trial / "kemi" / "data.csv").write_text("node,wind,tmax\n001,1,2\n")
+    assert "must be of oulu, as site.toml says; it is of kemi" in refused(*check, cwd=trial)
+    assert 'No member "relay"' in refused("site", "check", "relay", cwd=trial)
+
+
+def test_a_hash_that_is_right_but_too_short(trial):
+    mark = Federation.read(trial / "kemi").hash[:8]
+    found = refused("site", "run", "kemi", "--accept", mark, cwd=trial)
+    assert f"got {mark}, and its first 16 characters are the least" in found
+
+
+def test_a_relay_needs_the_certificate_of_a_relay(trial):
+    found = refused("relay", "run", "kemi", "--listen", "127.0.0.1:0", cwd=trial)
+    assert "must be of relay; it is of kemi" in found

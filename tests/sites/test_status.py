@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from nefele.cli.site import _shown
 from nefele.runtime.messages import Ledger
+from nefele.sites.example import coast
+from nefele.sites.site import _Attempt
 from nefele.sites.status import FILE, Status, read_status
 
 
@@ -52,3 +55,26 @@ def test_a_process_that_went_on_says_from_where(tmp_path, resumed):
     status.update(driver(resumed=resumed, number=20))
     where = {"stage": "comparison", "round": 3, "request": 7} if resumed else None
     assert read_status(tmp_path).get("went_on") == where
+
+
+def test_a_run_that_does_not_begin_says_once_what_to_look_at(capsys):
+    show = _shown(False)
+    facts = {"name": "oulu", "run": "7", "hash": "ab" * 32, "state": "waiting", "stage": "starting"}
+    for seconds in (5.0, 25.0, 30.0):
+        show({**facts, "late": {"kemi": seconds}, "refused": {"kemi: other run": 1}})
+    told = capsys.readouterr().err
+    assert told.count("from kemi yet") == 1 and "--run 7 and the hash abababab" in told
+    assert "refused: kemi: other run" in told
+
+
+def test_a_run_that_was_killed_while_it_ended_has_stopped(tmp_path, monkeypatch):
+    Status(tmp_path, {"name": "oulu"}).write(state="ending")
+    monkeypatch.setattr("nefele.sites.status.is_alive", lambda process: False)
+    assert read_status(tmp_path)["state"] == "stopped"
+
+
+def test_who_comes_when_the_others_have_left_is_told_to_ask_for_a_new_run():
+    attempt = object.__new__(_Attempt)
+    attempt.site = SimpleNamespace(federation=coast(), name="oulu")
+    with pytest.raises(ValueError, match=r"Without kemi, .* gone on without oulu, .* a new run"):
+        attempt._network(["kemi"])

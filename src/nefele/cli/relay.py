@@ -57,11 +57,23 @@ def run(
 
 
 def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
+    from nefele.sites._certificates import common_name
+    from nefele.sites._toml import read_bytes
     from nefele.sites.carriers.names import host_and_port
     from nefele.sites.federation import Federation
+    from nefele.sites.identity import CERTIFICATE
+    from nefele.sites.members import RELAY
     from nefele.sites.relay import Relay
+    from nefele.sites.validity import one_certificate
 
     federation = Federation.read(folder)
+    content = read_bytes(folder / CERTIFICATE, "Make it by: nefele site request, then join")
+    name = common_name(one_certificate(content, CERTIFICATE), CERTIFICATE)
+    if name != RELAY:
+        raise ValueError(
+            f"The certificate of a relay must be of {RELAY}; it is of {name}. Ask for one by: "
+            f"nefele site request {RELAY}"
+        )
     if listen is None:
         if federation.relay is None:
             raise ValueError("The federation names no relay; say where by --listen host:port.")
@@ -72,7 +84,7 @@ def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
         pairs=[(name, other) for name in names for other in federation.neighbours(name)],
         federation=federation.mark,
         private_key=folder / "key.pem",
-        certificate=folder / "certificate.pem",
+        certificate=folder / CERTIFICATE,
         authority=folder / "authority.pem",
         count=count,
     )

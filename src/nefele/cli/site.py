@@ -132,6 +132,7 @@ def join(
         say(f"Fill in {folder / 'site.toml'}.")
 
 
+_SILENT = 20  # seconds after which a person is told what to look at
 SiteArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the site.")]
 RunName = Annotated[
     str, typer.Option("--run", help="Name of the run, the same at all members; letters, digits.")
@@ -148,12 +149,11 @@ def check(folder: SiteArgument, json: Json = False) -> None:
         need_cryptography()
         from dataclasses import asdict
 
-        from nefele.sites.signing import Identity
         from nefele.sites.site import Site
 
         found = Site(folder)
         consent, rows = found.consent(), found.rows()
-        name = Identity(folder).name
+        name = found.identity().name
     if json:
         items = [asdict(item) for item in consent.items]
         print_json({"name": name, "hash": found.federation.hash, "items": items})
@@ -225,9 +225,14 @@ def _shown(quiet: bool) -> Any:
     import time
 
     live, due, last = sys.stderr.isatty(), {"at": 0.0}, {"state": ""}
+    asked: set[str] = set()
 
     def show(facts: dict[str, Any]) -> None:
         text, now = _line(facts), time.monotonic()
+        silent = [who for who, s in (facts.get("late") or {}).items() if s > _SILENT]
+        if facts["stage"] == "starting" and (new := [q for q in silent if q not in asked]):
+            asked.update(new)
+            say(("\n" if live else "") + _question(facts, new), err=True)
         if live:
             typer.echo(f"\r\x1b[2K{text[:120]}", err=True, nl=facts["state"] == "finished")
         elif facts["state"] != last["state"] or now >= due["at"]:
@@ -235,6 +240,15 @@ def _shown(quiet: bool) -> Any:
             say(text, err=True)
 
     return show
+
+
+def _question(facts: dict[str, Any], names: list[str]) -> str:
+    """What to look at when a run does not begin: other files and runs are silent, too."""
+    return (
+        f"Note: Nothing to go on with from {', '.join(names)} yet; this site goes on waiting. Ask "
+        f"there whether it runs, with --run {facts['run']} and the hash {facts['hash'][:16]}, and "
+        "whether its address, the relay or the shared folder can be reached."
+    )
 
 
 def _line(facts: dict[str, Any]) -> str:
@@ -247,6 +261,8 @@ def _line(facts: dict[str, Any]) -> str:
     late = facts.get("late") or {}
     if late:
         words.append("late: " + ", ".join(f"{who} ({s:.0f} s)" for who, s in late.items()))
+        if facts.get("refused"):  # perhaps why
+            words.append("refused: " + ", ".join(facts["refused"]))
     if facts.get("gone"):
         words.append("gone: " + ", ".join(facts["gone"]))
     return "; ".join(words)

@@ -12,6 +12,7 @@ from nefele.sites._secrets import write
 from nefele.sites._toml import check_keys, parse_toml, read_bytes
 from nefele.sites.federation import FILE, FORMAT, Federation
 from nefele.sites.identity import make_authority
+from nefele.sites.links import network
 from nefele.sites.members import RESERVED, safe_name
 
 AUTHORITY = "authority"  # folder of the authority, inside that of a federation
@@ -98,6 +99,7 @@ def draft(edges: Path, schema: Path, name: str) -> tuple[Federation, list[str]]:
         )
     named = {"format": FORMAT, "name": name, **values, "edges": used.to_dicts()}
     federation = Federation.from_dict(named, str(schema))
+    network(federation)  # an error when members do not hang together
     if not federation.has_addresses:
         notes.append(
             "No member has an address, and there is no relay. That is enough for nefele federation "

@@ -142,13 +142,12 @@ def sign_request(
         raise ValueError(f"{str(authority)!r} must have a key that fits its certificate.")
     check_pinned(issuer, federation)
     now = datetime.now(UTC)
-    end = now + timedelta(days=days)
-    if end > issuer.not_valid_after_utc:
+    if days > (issuer.not_valid_after_utc - now) / timedelta(days=1):
         raise ValueError(
             f"A certificate must end before its authority does, on {end_day(issuer)}; got "
             f"{days:g} days. Use fewer by --days, or make a new federation."
         )
-    subject = (name, federation.name)
+    subject, end = (name, federation.name), now + timedelta(days=days)
     return x.pem(x.site_certificate(key, issuer, asked.public_key(), subject, names, end, now))
 
 

@@ -106,6 +106,7 @@ class Site:
         self.config = SiteConfig.read(self.folder)
         self.federation = Federation.read(self.folder)
         self.config.check(self.federation)
+        self.federation.member(self.config.name)  # the relay has a folder, too, but no rows
         self.name, self.accept = self.config.name, accept
         self.run_name, self._carrier = run, carrier
         self.network = network(self.federation)
@@ -144,17 +145,22 @@ class Site:
                 f"Run {self.run_name} is finished: its results are in {str(self.run_folder)!r}. "
                 "For a new run all members name another one: --run"
             )
-        identity = Identity(self.folder)
-        if identity.name != self.name:
-            text = f"The certificate must be of {self.name}, as site.toml says"
-            raise ValueError(f"{text}; it is of {identity.name}.")
-        check_pinned(one_certificate(identity.authority, AUTHORITY), self.federation)
+        identity = self.identity()
         if soon := expiry_message(identity.certificate, self.folder):
             tell(soon)
         rows = self.rows()
         self.run_folder.mkdir(exist_ok=True)
         with only_writer(self.run_folder):
             return _Attempt(self, identity, rows, tell, progress).run()
+
+    def identity(self) -> Identity:
+        """Key and certificates, checked: they are of this member and of this federation."""
+        identity = Identity(self.folder)
+        if identity.name != self.name:
+            text = f"The certificate must be of {self.name}, as site.toml says"
+            raise ValueError(f"{text}; it is of {identity.name}.")
+        check_pinned(one_certificate(identity.authority, AUTHORITY), self.federation)
+        return identity
 
     def finished(self) -> dict[str, Any] | None:
         """What run.json holds, if the run has been finished; None otherwise."""
@@ -169,6 +175,8 @@ class Site:
         wanted, said = self.federation.hash, (self.accept or "").strip().lower()
         if len(said) < _SHORTEST or not wanted.startswith(said):
             got = f"got {said[:20]}..." if said else "nobody has agreed yet"
+            if said and len(said) < _SHORTEST:
+                got = f"got {said}, and its first {_SHORTEST} characters are the least"
             raise ValueError(
                 f"A run starts only with the hash that people here agreed to; {got}. Read what "
                 f"leaves the site: nefele site check {self.folder}"
@@ -236,7 +244,7 @@ class _Attempt:
         try:
             while True:
                 gone, held = self._gone()
-                net = network(site.federation, frozenset(gone))
+                net = self._network(gone)
                 try:
                     return self._epoch(carrier, net, gone, held)
                 except AbsentError as error:
@@ -246,6 +254,16 @@ class _Attempt:
             raise
         finally:
             carrier.close()
+
+    def _network(self, gone: list[str]) -> Network:
+        try:
+            return network(self.site.federation, frozenset(gone))
+        except ValueError:
+            raise ValueError(
+                f"Without {', '.join(gone)}, who did not answer for longer than agreed, those who "
+                "are left are not connected by edges. Perhaps the others have gone on without "
+                f"{self.site.name}, or ended. Ask them for a new run."
+            ) from None
 
     def _receive(self, sender: str, blob: bytes) -> None:
         if self.driver is not None:
@@ -275,10 +293,10 @@ class _Attempt:
             self.driver = driver
             learnt = driver.run(program_of(learner, site.config.model, site.shared))
             facts = write_results(site.run_folder, site.run_name, learner, learnt, driver)
-            self.status.write(state="ending", gap=facts["gap"])
+            self.status.write(state="ending", gap=facts["gap"], bytes_sent=driver.wire_bytes)
             if not driver.linger(federation.absent_after):
                 self.tell(f"Not heard that they have ended too: {', '.join(driver.waiting)}.")
-        self.status.write(state="finished", late={})
+        self.status.write(state="finished", late={}, bytes_sent=driver.wire_bytes)
         return SiteRun(site.run_folder, learnt, driver, gone, facts)
 
     def _meta(self, gone: list[str], held: dict[str, Any]) -> bytes:

@@ -87,7 +87,7 @@ def read_status(folder: Path) -> dict[str, Any]:
         raise ValueError(f"No run in {str(folder)!r}. Start one by: nefele site run") from None
     except (OSError, ValueError):
         raise ValueError(f"{str(folder / FILE)!r} cannot be read. Wait a second.") from None
-    if facts.get("state") in ("starting", "running", "waiting") and not is_alive(
+    if facts.get("state") in ("starting", "running", "waiting", "ending") and not is_alive(
         int(facts["process"])
     ):
         facts["state"] = "stopped"
