@@ -280,11 +280,11 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 def test_nothing_is_founded_over_something(tmp_path):
-    (tmp_path / "graph.csv").write_text("source,target,weight\na,b,1\nb,c,0\n")
+    (tmp_path / "graph.csv").write_text("source,target,weight\na,b,1\nb,c,0\na,c,1\n")
     (tmp_path / "schema.toml").write_text(schema_template())
     files = tmp_path / "graph.csv", tmp_path / "schema.toml", tmp_path / "coast"
     federation, notes = found_federation(*files)
-    assert federation.name == "coast" and len(federation.edges) == 1
+    assert federation.name == "coast" and len(federation.edges) == 2
     assert any("weight 0" in note for note in notes)
     before = federation.content
     with pytest.raises(ValueError, match="federations are not replaced"):

@@ -149,11 +149,14 @@ def check(folder: SiteArgument, json: Json = False) -> None:
         need_cryptography()
         from dataclasses import asdict
 
+        from nefele.sites.models import maker
         from nefele.sites.site import Site
 
         found = Site(folder)
         consent, rows = found.consent(), found.rows()
         name = found.identity().name
+        if found.config.model is not None:
+            maker(found.config.model)  # an error when it cannot be made
     if json:
         items = [asdict(item) for item in consent.items]
         print_json({"name": name, "hash": found.federation.hash, "items": items})

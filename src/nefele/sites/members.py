@@ -12,6 +12,7 @@ from nefele._words import short
 from nefele.sites._toml import check_keys, check_text, check_texts
 
 KINDS = ("direct", "relay", "folder")
+_LARGEST = 1e12  # of a bound: rows are scaled by bounds, and must not vanish
 RELAY = "relay"  # the relay has a certificate too
 RESERVED = (RELAY, "authority")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -284,5 +285,10 @@ def _set_bounds(thing: Any, where: str) -> None:
     for name in ("low", "high"):
         value = check_number(getattr(thing, name), f"{name} of {where}")
         object.__setattr__(thing, name, value)
+        if abs(value) > _LARGEST:
+            raise ValueError(
+                f"{name} must be at most {_LARGEST:g} in size; got {value:g} in {where}. Bounds "
+                "that rows fill only to a tiny share leave nothing to learn from: use narrower ones."
+            )
     if not thing.low < thing.high:
         raise ValueError(f"low must be < high; got {thing.low:g} and {thing.high:g} in {where}.")

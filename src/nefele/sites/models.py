@@ -41,6 +41,8 @@ def maker(model: Model) -> Callable[[], Any]:
                 f"parameters of the model must be those of {where}; got "
                 f"{', '.join(model.parameters) or 'none'}. {error}. Change [model] in site.toml."
             ) from error
+        except Exception as error:  # of the user's own code
+            raise ValueError(_failed(where, error)) from error
         missing = [name for name in ("fit", "predict") if not hasattr(found, name)]
         if missing:
             raise ValueError(
@@ -71,10 +73,17 @@ def _function(path: Path) -> Any:
     if spec is None or spec.loader is None:
         raise ValueError(f"file of the model must be Python, *.py; got {str(path)!r}.")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # of the user's own file
+        raise ValueError(_failed(path, error)) from error
     if not callable(getattr(module, _FUNCTION, None)):
         raise ValueError(f"{str(path)!r} must have a function {_FUNCTION}(); it has none. Add it.")
     return getattr(module, _FUNCTION)
+
+
+def _failed(where: object, error: Exception) -> str:
+    return f"{str(where)!r} must make a model; {type_name(error)}: {error}. Correct it."
 
 
 def mark_of(model: Model | None) -> str:
