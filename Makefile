@@ -67,12 +67,13 @@ bench-sites: $(STAMP)
 
 $(PEERS)/prox_tv/.installed: REQUIREMENTS = "prox_tv==3.2.1"
 $(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
-$(PEERS)/nvflare/.installed: REQUIREMENTS = "torch==2.13.0" "nvflare==2.9.0" numpy
-$(PEERS)/p2pfl/.installed: REQUIREMENTS = "torch==2.13.0" "p2pfl==0.4.4" opendp "pyarrow<18" \
-  "huggingface_hub<0.25"
+$(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed: FIRST = "torch==2.13.0"
+$(PEERS)/nvflare/.installed: REQUIREMENTS = "nvflare==2.9.0" numpy
+$(PEERS)/p2pfl/.installed: REQUIREMENTS = "p2pfl==0.4.4" opendp "pyarrow<18" "huggingface_hub<0.25"
 
 $(PEERS)/%/.installed:
 	$(PYTHON) -m venv --clear $(@D)
+	$(if $(FIRST),$(@D)/bin/python $(INSTALL) $(FIRST))
 	$(@D)/bin/python $(INSTALL) $(REQUIREMENTS)
 	@touch $@
 

@@ -63,6 +63,16 @@ COLUMNS = (
     "load before",
     "cores used by others",
 )
+PEER_COLUMNS = (
+    "peer",
+    "version",
+    "timed, all clients",
+    "p50, ms",
+    "p90, ms",
+    "p50 of all runs",
+    "over direct",
+    "load before",
+)
 
 
 @dataclass(frozen=True)
@@ -251,23 +261,33 @@ def sites(report: Report, repeats: int) -> None:
     )
 
 
-def peers(report: Report) -> None:
-    """The peers, in the same run, over our 5 sites."""
-    report.table(
-        "Peers, 5 sites",
-        ("peer", "version", "timed rounds of clients", "p50, ms", "p90, ms", "over direct", "load"),
-    )
+def peers(report: Report, repeats: int) -> None:
+    """The peers in the same run, over our 5 sites: of several runs each the least p50, as ours."""
+    report.table("Peers, 5 sites", PEER_COLUMNS)
     for name, what in PEERS.items():
         load = os.getloadavg()[0]
-        found = peer(name)
-        if found is None:
+        runs = [peer(name) for _ in range(repeats)]
+        if runs[0] is None:
             report.note(f"{what}: no environment. Build it by: make bench-sites-peers")
             continue
-        p50, p90 = np.percentile(found["ms"], (50, 90))
+        best = min(runs, key=lambda run: np.median(run["ms"]))
+        p50, p90 = np.percentile(best["ms"], (50, 90))
         ratio = p50 / report.figures["sites 5 direct"]
-        cells = (what, found["version"], len(found["ms"]), f"{p50:.1f}", f"{p90:.1f}")
-        report.row(*cells, f"{ratio:.0f}", f"{load:.1f}")
+        report.row(
+            what,
+            best["version"],
+            len(best["ms"]),
+            f"{p50:.1f}",
+            f"{p90:.1f}",
+            ", ".join(f"{np.median(run['ms']):.1f}" for run in runs),
+            f"{ratio:.0f}",
+            f"{load:.1f}",
+        )
         report.figure(f"sites {name}", ratio)
+    report.note(
+        "The peers run as their scripts say: NVFlare's clients in its simulator, without "
+        "certificates; p2pfl's nodes in one process, each linked to all others."
+    )
 
 
 def main() -> None:
@@ -277,7 +297,7 @@ def main() -> None:
     args = parser.parse_args()
     report = Report(args.out / "sites.md")
     sites(report, args.repeats)
-    peers(report)
+    peers(report, args.repeats)
     report.write()
     report.say(f"\nWritten to {report.target}")
 
