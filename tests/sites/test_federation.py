@@ -338,3 +338,8 @@ def test_the_template_of_a_site_is_one(tmp_path, name):
 def test_a_site_that_does_not_fit_is_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         site(tmp_path, text).check(coast())
+
+
+def test_bounds_in_which_rows_would_vanish():
+    with pytest.raises(ValueError, match="high must be at most 1e\\+12 in size; got 1e\\+100"):
+        Feature("wind", -1.0, 1e100)

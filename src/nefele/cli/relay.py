@@ -57,18 +57,15 @@ def run(
 
 
 def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
-    from nefele.sites._certificates import common_name
-    from nefele.sites._toml import read_bytes
     from nefele.sites.carriers.names import host_and_port
     from nefele.sites.federation import Federation
     from nefele.sites.identity import CERTIFICATE
     from nefele.sites.members import RELAY
     from nefele.sites.relay import Relay
-    from nefele.sites.validity import one_certificate
+    from nefele.sites.signing import certified_name
 
     federation = Federation.read(folder)
-    content = read_bytes(folder / CERTIFICATE, "Make it by: nefele site request, then join")
-    name = common_name(one_certificate(content, CERTIFICATE), CERTIFICATE)
+    name = certified_name(folder)
     if name != RELAY:
         raise ValueError(
             f"The certificate of a relay must be of {RELAY}; it is of {name}. Ask for one by: "

@@ -288,7 +288,7 @@ def _set_bounds(thing: Any, where: str) -> None:
         if abs(value) > _LARGEST:
             raise ValueError(
                 f"{name} must be at most {_LARGEST:g} in size; got {value:g} in {where}. Bounds "
-                "that rows fill only to a tiny share leave nothing to learn from: use narrower ones."
+                "that rows fill only to a tiny share leave nothing to learn from: narrow them."
             )
     if not thing.low < thing.high:
         raise ValueError(f"low must be < high; got {thing.low:g} and {thing.high:g} in {where}.")

@@ -10,6 +10,13 @@ from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY
 from nefele.sites.validity import check_chain, one_certificate
 
 
+def certified_name(folder: Path) -> str:
+    """The name in the certificate of a folder, which nobody has checked yet."""
+    advice = "Make it by: nefele site request, then nefele site join"
+    content = read_bytes(folder / CERTIFICATE, advice)
+    return x.common_name(one_certificate(content, CERTIFICATE), CERTIFICATE)
+
+
 class Identity:
     """The key, the certificate and the authority in the folder of a site.
 

@@ -43,7 +43,10 @@ class Session:
         try:
             self._session = self._zenoh.open(config)
         except self._zenoh.ZError as error:
-            raise ValueError(f"Zenoh cannot open a session: {error}") from None
+            why = str(error).split(" at /")[0]
+            if "in use" in why:
+                why += ". Another program listens there: end it, or use listen = ... in site.toml"
+            raise ValueError(f"Zenoh cannot open a session: {why}.") from None
         self._subscribers = 0
         self._ended: queue.SimpleQueue[threading.Thread] = queue.SimpleQueue()
 
