@@ -261,6 +261,11 @@ def test_check_refuses_what_run_would_refuse(trial):
     assert 'No member "relay"' in refused("site", "check", "relay", cwd=trial)
 
 
+def test_a_site_may_have_no_rows_yet(trial):
+    (trial / "kemi" / "data.csv").write_text("node,wind,tmax\n")
+    assert "Rows here: 0" in done("site", "check", "kemi", cwd=trial)
+
+
 def test_a_hash_that_is_right_but_too_short(trial):
     mark = Federation.read(trial / "kemi").hash[:8]
     found = refused("site", "run", "kemi", "--accept", mark, cwd=trial)

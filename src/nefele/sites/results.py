@@ -12,7 +12,7 @@ import numpy as np
 
 from nefele._files import write_whole
 from nefele.estimators import GTVClassifier, GTVRegressor
-from nefele.estimators.design import Design, make_problem
+from nefele.estimators.design import Design, Rows, make_problem
 from nefele.estimators.fitting import store, take_rows
 from nefele.graph import Graph
 from nefele.result import Record, Result, Status
@@ -68,13 +68,7 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
         weighting=federation.weighting, tol=federation.tol,
     )  # fmt: skip
     names = tuple(feature.name for feature in federation.features)
-    frame = feature_frame(rows.X, names, rows.node_ids, NODE)
-    if classes is not None:
-        code = (rows.y > 0).astype(int) if len(classes) == 2 else rows.y.astype(int)
-        y: Any = np.array(classes)[code]
-    else:
-        y = rows.y
-    taken = take_rows(model, frame, y, classes=classes)
+    taken = _taken(model, learner, rows)
     problem = learner.problem(rows, scales, learnt.alpha)
     data = problem.data
     assert data is not None
@@ -83,9 +77,10 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
         graph, data.subset(nodes), loss, federation.penalty, learnt.alpha, coupled,
         learner.n_outputs,
     )  # fmt: skip
-    design = Design(own, scales.shift, scales.scale, coupled, learner.n_outputs, scales.offset)
+    design = Design(own, scales.shift, scales.scale, coupled, learner.n_outputs)
     part, fitted = learnt.part, learnt.fitted
     w = _sorted_classes(part.w1[np.isin(learner.nodes, nodes)], classes)
+    w[:, -1] += scales.offset  # at once: a node without rows here is determined by others
     mine = np.isin(part.graph.ids[part.graph.head], graph.ids) & np.isin(
         part.graph.ids[part.graph.tail], graph.ids
     )
@@ -104,10 +99,27 @@ def site_model(learner: Learner, learnt: Learnt) -> Any:
     return store(model, taken, design, result)
 
 
+def _taken(model: Any, learner: Learner, rows: Rows) -> Rows:
+    """The rows as the estimator takes them; without any it learns just names and classes."""
+    federation, classes, some = learner.federation, learner.federation.target.classes, rows
+    if not len(rows.y):
+        middle = [(feature.low + feature.high) / 2 for feature in federation.features]
+        node = learner.graph.ids[learner.own[:1]]
+        some = Rows(np.array([middle]), np.zeros(1), node, np.ones(1))
+    names = tuple(feature.name for feature in federation.features)
+    y: Any = some.y
+    if classes is not None:
+        code = (some.y > 0).astype(int) if len(classes) == 2 else some.y.astype(int)
+        y = np.array(classes)[code]
+    frame = feature_frame(some.X, names, some.node_ids, NODE)
+    taken = take_rows(model, frame, y, classes=classes)
+    return taken if some is rows else taken.take(np.zeros(0, dtype=np.int64))
+
+
 def _sorted_classes(w: Any, classes: tuple[str, ...] | None) -> Any:
     """Parameters for classes in the order of their names, as estimators have them."""
     if classes is None or list(classes) == sorted(classes):
-        return w
+        return w.copy()
     order = np.argsort(classes)
     if len(classes) == 2:
         return -w
