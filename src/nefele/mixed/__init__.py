@@ -1,0 +1,1 @@
+"""Mixed models over a network: a common part, personal parts, and how far these may go."""

@@ -1,0 +1,156 @@
+"""Variance components by restricted maximum likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from nefele._checks import Array
+from nefele.mixed.coupling import Index
+from nefele.mixed.likelihood import Evaluation, Likelihood
+
+# Relative to the noise. At the least a coefficient is as good as common, and the likelihood still
+# tells whether it should not be.
+_LEAST, _FIRST, _MOST = 1e-3, 0.3, 1e3
+_LOG_RIDGE, _FIRST_LOG_RIDGE = (-12.0, 25.0), 2.0
+_UNIT = 10.0  # the optimiser's first step has length 1; factors of coefficients are smaller
+_MOST_STEPS = 200
+# Change of the deviance that is none: to the last digit, to report, to compare.
+FINE, FAIR, ROUGH = 1e-5, 1e-3, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What is estimated: entries of the factor F, and one ridge for each group of columns.
+
+    Attributes
+    ----------
+    p : int
+        Number of columns with a personal part.
+    full : bool
+        Whether coefficients may depend on each other: F is lower triangular, not diagonal.
+    groups : int array of shape (d,)
+        Group of columns with the same ridge, -1 for none.
+
+    Examples
+    --------
+    >>> form = Form(2, True, np.array([-1, -1]))
+    >>> form.F(np.array([1.0, 2.0, 3.0]))
+    array([[1., 0.],
+           [2., 3.]])
+    """
+
+    p: int
+    full: bool
+    groups: Index
+
+    @property
+    def entries(self) -> tuple[Index, Index]:
+        """Places of the free entries of F."""
+        place = np.tril_indices(self.p) if self.full else (np.arange(self.p),) * 2
+        return np.asarray(place[0]), np.asarray(place[1])
+
+    @property
+    def n_groups(self) -> int:
+        """Number of ridges."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    def F(self, x: Array) -> Array:
+        """The factor of free numbers x."""
+        out = np.zeros((self.p, self.p))
+        out[self.entries] = x[: len(self.entries[0])]
+        return out
+
+    def ridge(self, x: Array) -> Array:
+        """The ridges, shape (d,)."""
+        out, on = np.zeros(len(self.groups)), self.groups >= 0
+        out[on] = np.exp(x[len(self.entries[0]) :])[self.groups[on]]
+        return out
+
+    def slope(self, found: Evaluation) -> Array:
+        """Gradient by the free numbers."""
+        on = self.groups >= 0
+        by_group = np.bincount(self.groups[on], found.slope_ridge[on], self.n_groups)
+        return np.concatenate([found.slope_F[self.entries], by_group])
+
+    def start(self) -> Array:
+        """A first guess."""
+        rows, columns = self.entries
+        factor = np.where(rows == columns, _FIRST, 0.0)
+        return np.concatenate([factor, np.full(self.n_groups, _FIRST_LOG_RIDGE)])
+
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the free numbers."""
+        rows, columns = self.entries
+        least = np.where(rows == columns, _LEAST, -_MOST)
+        return [(float(low), _MOST) for low in least] + [_LOG_RIDGE] * self.n_groups
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimated components: the free numbers, the factor, the ridges, and the model there."""
+
+    form: Form
+    x: Array
+    F: Array
+    ridge: Array
+    model: Evaluation
+
+    @property
+    def S(self) -> Array:
+        """Covariance of the personal deviations, shape (p, p)."""
+        return np.asarray(self.model.s2 * self.F @ self.F.T)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion: the deviance plus two for each component."""
+        return self.model.deviance + 2.0 * len(self.x)
+
+
+def estimate(
+    likelihood: Likelihood, form: Form, start: Array | None = None, *, tol: float = FINE
+) -> Estimate:
+    """Components of the largest restricted likelihood.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    form : Form
+    start : array, optional
+        Free numbers to start from.
+    tol : float
+        Change of the deviance at which to stop.
+
+    Examples
+    --------
+    >>> from nefele import LocalData
+    >>> from nefele.mixed.statistics import Statistics
+    >>> rng = np.random.default_rng(0)
+    >>> rows = [(np.ones((9, 1)), 3 * rng.normal() + rng.normal(size=9)) for _ in range(200)]
+    >>> likelihood = Likelihood(Statistics.of(LocalData.from_list(rows)), np.array([0]))
+    >>> found = estimate(likelihood, Form(1, False, np.array([-1])))
+    >>> round(float(found.S[0, 0]), 1), round(found.model.s2, 2)
+    (8.6, 0.98)
+    """
+    x = form.start() if start is None else start
+
+    def at(x: Array) -> Evaluation:
+        return likelihood(form.F(x), form.ridge(x))
+
+    def deviance(scaled: Array) -> tuple[float, Array]:
+        found = at(scaled / _UNIT)
+        return found.deviance, form.slope(found) / _UNIT
+
+    if len(x):
+        size = abs(at(x).deviance) or 1.0
+        x = minimize(
+            deviance,
+            _UNIT * x,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(_UNIT * low, _UNIT * high) for low, high in form.bounds()],
+            options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
+        ).x / _UNIT
+    return Estimate(form, x, form.F(x), form.ridge(x), at(x))

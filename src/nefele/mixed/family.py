@@ -1,0 +1,385 @@
+"""Which coupling: one model, a centre, a graph and a centre, chosen by likelihood and prediction.
+
+All are members of one family: y = X b + personal deviations r ~ N(0, R^-1 x S), in which R says
+who is joined to whom (the centre, a graph, both) and S how far each coefficient may go. Its
+posterior mean is generalised total variation minimisation with the squared penalty in the metric
+of S, over the graph with one more node, the centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.graph import Graph
+from nefele.mixed.components import FAIR, ROUGH, Form
+from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
+from nefele.mixed.fitting import Fit, fit
+from nefele.mixed.likelihood import Likelihood
+from nefele.mixed.response import Response
+from nefele.mixed.smooth import Smooth
+from nefele.mixed.statistics import Statistics
+
+ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
+_MOST_CORRELATED = 5  # coefficients that may depend on each other
+_NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
+_NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
+_SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
+_WORK = 1e8  # numbers in one evaluation, beyond which a form is not tried
+_DEPENDENT = 1e-9  # share of a column's variance that the others leave, below which it is dropped
+_SLIGHT = 6.0  # log of a ridge that leaves a curve hardly bent
+_FEW = 12  # components that are estimated more exactly
+_WIDE = 0.2  # columns per row from which their coefficients are shrunk
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows and the roles of their columns.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, d)
+        Features as they are; `scaled` brings them to mean 0 and deviation 1.
+    y, weight : arrays of shape (n_rows,)
+    owner : int array of shape (n_rows,)
+        Position of each row's node.
+    n_nodes : int
+    intercept : bool
+    common : bool array of shape (d,)
+        Features whose coefficients must be common.
+    """
+
+    X: Array
+    y: Array
+    weight: Array
+    owner: Index
+    n_nodes: int
+    intercept: bool
+    common: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A table as local datasets: standardised features, functions, the constant.
+
+    Attributes
+    ----------
+    data : LocalData
+    shift, scale : arrays of shape (d,)
+    used : int array
+        Features that are not a sum of others.
+    personal : int array
+        Columns of `data` that may have a personal part; the constant is the last.
+    groups : int array
+        Ridge of each column of `data`, -1 for none.
+    """
+
+    data: LocalData
+    order: Index
+    shift: Array
+    scale: Array
+    used: Index
+    personal: Index
+    groups: Index
+    smooth: Smooth | None
+
+
+def columns_of(table: Table, smooth: Smooth | None = None) -> Columns:
+    """Standardised columns of a table, with the functions of `smooth` where it is given."""
+    X = table.X if smooth is None else smooth.clip(table.X)
+    total = table.weight.sum()
+    shift = table.weight @ X / total if table.intercept else np.zeros(X.shape[1])
+    scale = np.sqrt(table.weight @ (X - shift) ** 2 / total)
+    constant = scale <= 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+    scale = np.where(constant, np.inf, scale)
+    X = (X - shift) / scale
+    used = _independent(X, table.weight)
+    wide = len(used) > _WIDE * len(X)
+    groups = np.full(len(used), 0 if wide else -1)
+    personal = np.flatnonzero(~(table.common | _level(X, table))[used])
+    parts = [X[:, used]]
+    if smooth is not None:
+        parts.append(smooth.basis(table.X))
+        groups = np.concatenate([groups, smooth.groups + int(wide)])
+    if table.intercept:
+        parts.append(np.ones((len(X), 1)))
+        personal = np.append(personal, len(groups))
+        groups = np.append(groups, -1)
+    order = np.argsort(table.owner, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(table.owner, minlength=table.n_nodes))])
+    even = bool((table.weight == 1.0).all())
+    data = LocalData(
+        np.ascontiguousarray(np.hstack(parts)[order]),
+        table.y[order],
+        ptr,
+        sample_weight=None if even else table.weight[order],
+    )
+    return Columns(data, order, shift, scale, used, personal, groups, smooth)
+
+
+def _independent(X: Array, weight: Array) -> Index:
+    """Columns none of which is a sum of earlier ones, by elimination."""
+    G = (X * weight[:, None]).T @ X / weight.sum()
+    kept: list[int] = []
+    for j in np.flatnonzero(G.diagonal() > _DEPENDENT):
+        left = G[j, j]
+        if kept:
+            factor = linalg.cho_factor(G[np.ix_(kept, kept)], lower=True)
+            left -= G[j, kept] @ linalg.cho_solve(factor, G[kept, j])
+        if left > _DEPENDENT * G[j, j]:
+            kept.append(int(j))
+    return np.array(kept, dtype=np.int64)
+
+
+def _level(X: Array, table: Table) -> Array:
+    """Features that are constant within each node: no node tells their slope."""
+    count = np.bincount(table.owner, minlength=table.n_nodes)
+    means = np.stack([np.bincount(table.owner, x, table.n_nodes) for x in X.T], axis=1)
+    means = means / np.maximum(count, 1)[:, None]
+    away = np.abs(X - means[table.owner]).max(axis=0, initial=0.0)
+    return np.asarray(away <= 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A member of the family, fitted.
+
+    Attributes
+    ----------
+    name : str
+        One of the names of this module: what is personal.
+    columns : Columns
+    fit : Fit
+    coupling : Coupling
+    errors : array of shape (n_rows,)
+        What each row's prediction without itself costs, in the order of the table; infinite where
+        that cannot be had.
+    """
+
+    name: str
+    columns: Columns
+    fit: Fit
+    coupling: Coupling
+    errors: Array
+
+    @property
+    def rho(self) -> float:
+        """Share of the graph in the coupling."""
+        return getattr(self.coupling, "rho", 0.0)
+
+    @property
+    def words(self) -> str:
+        """The member in words."""
+        if self.name == ONE:
+            return f"{ONE}{self._curved}"
+        by = "the centre" if not self.rho else f"graph {self.rho:.0%}, centre {1 - self.rho:.0%}"
+        return f"personal {self.name} by {by}{self._curved}"
+
+    @property
+    def _curved(self) -> str:
+        return "" if self.columns.smooth is None else ", common curves"
+
+
+class Family:
+    """Fits members of the family to one table and chooses among them.
+
+    Parameters
+    ----------
+    table : Table
+    response : Response
+    graph : Graph, optional
+    curves : bool
+        Whether common curves are tried.
+    told : callable, optional
+        Called with each member that was tried.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        response: Response,
+        graph: Graph | None = None,
+        *,
+        curves: bool = False,
+        told: Callable[[Tried], object] | None = None,
+    ) -> None:
+        self.table, self.response = table, response
+        self.graph = graph if graph is not None and graph.n_edges else None
+        self.curves, self.told = curves, told
+        self.tried: list[Tried] = []
+
+    def choose(self) -> Tried:
+        """The chosen member, sharpened; `tried` has all of them in order of simplicity."""
+        straight = columns_of(self.table)
+        sums = Statistics.of(straight.data) if self.response.direct else None
+        for name in (ONE, INTERCEPTS, SLOPES, CORRELATED):
+            self._try(name, straight, sums=sums)
+        best = self._best()
+        if self.curves:
+            curved = self._with_curves(best)
+            if curved is not None:
+                self._try(best.name, curved)
+                best = self._best()
+        if self.graph is not None and best.name != ONE:
+            self._join(best, self.graph)
+            best = self._best()
+        return self._sharpened(best)
+
+    def _sharpened(self, best: Tried) -> Tried:
+        """The same member, its components as exact as is worth the time."""
+        few = len(best.fit.found.x) <= _FEW
+        if best.rho and self.table.n_nodes * len(best.fit.personal) > DENSE:
+            return best
+        start = best.fit
+        data, form = best.columns.data, start.found.form
+        found = fit(
+            data, self.response, start.personal, form, best.coupling, start, tol=FAIR if few else ROUGH
+        )
+        return replace(best, fit=found)
+
+    def _with_curves(self, best: Tried) -> Columns | None:
+        """The columns with curves of those features whose likelihood rises by a slight one."""
+        straight = best.columns
+        varies = straight.used[straight.personal[straight.personal < len(straight.used)]]
+        smooth = Smooth.of(self.table.X, varies)
+        if smooth is None:
+            return None
+        columns = columns_of(self.table, smooth)
+        found = self._form(best.name, columns)
+        if found is None:
+            return None
+        personal, form = found
+        z, w = self.response.linear(self._in_order(best, columns), columns.data.y)
+        weight = w if columns.data.sample_weight is None else w * columns.data.sample_weight
+        data = LocalData(columns.data.X, z, columns.data.ptr, sample_weight=weight)
+        likelihood = Likelihood(Statistics.of(data), personal, noise=self.response.noise)
+        n_F = len(form.entries[0])
+        if n_F != len(best.fit.found.form.entries[0]):
+            return columns
+        x = np.concatenate([best.fit.found.x[:n_F], np.full(form.n_groups, _SLIGHT)])
+        slope = form.slope(likelihood(form.F(x), form.ridge(x)))[n_F:]
+        rising = slope[form.n_groups - len(smooth.curves) :] > 0
+        smooth = smooth.take(rising)
+        return None if smooth is None else columns_of(self.table, smooth)
+
+    @staticmethod
+    def _in_order(best: Tried, columns: Columns) -> Array:
+        return best.fit.eta  # both have the rows by node
+
+    def _form(self, name: str, columns: Columns) -> tuple[Index, Form] | None:
+        personal = columns.personal
+        if name == ONE:
+            personal = personal[:0]
+        elif name == INTERCEPTS:
+            personal = personal[-1:] if self.table.intercept else personal[:0]
+        p, d, n = len(personal), columns.data.X.shape[1], self.table.n_nodes
+        if name != ONE and not p or (name == SLOPES and p == 1 and self.table.intercept):
+            return None
+        if name == CORRELATED and not 1 < p <= _MOST_CORRELATED:
+            return None
+        if n * p * (p * p + d * d) > _WORK and name not in (ONE, INTERCEPTS):
+            return None
+        return personal, Form(p, name == CORRELATED, columns.groups)
+
+    def _try(
+        self,
+        name: str,
+        columns: Columns,
+        coupling: Coupling | None = None,
+        start: Fit | None = None,
+        sums: Statistics | None = None,
+    ) -> None:
+        found = self._form(name, columns)
+        if found is None:
+            return
+        coupling = Apart() if coupling is None else coupling
+        try:
+            fitted = fit(
+                columns.data, self.response, *found, coupling, start, sums=sums
+            )
+        except (linalg.LinAlgError, np.linalg.LinAlgError):
+            return
+        self._keep(name, columns, coupling, fitted)
+
+    def _keep(self, name: str, columns: Columns, coupling: Coupling, fitted: Fit) -> None:
+        errors = np.full(len(self.table.y), np.inf)
+        p = len(fitted.personal)
+        if isinstance(coupling, Apart) or self.table.n_nodes * p <= INVERTED:
+            errors[columns.order] = self.response.errors(fitted.left_out(), columns.data.y)
+        tried = Tried(name, columns, fitted, coupling, errors)
+        self.tried.append(tried)
+        if self.told is not None:
+            self.told(tried)
+
+    def _join(self, best: Tried, graph: Graph) -> None:
+        """The best member so far, with a graph beside the centre."""
+        F, ridge = best.fit.found.F, best.fit.found.ridge
+        sums = Statistics.of(best.fit.data)
+        found: list[tuple[float, float, float]] = []
+        for rho in _SHARES:
+            likelihood = Likelihood(
+                sums, best.fit.personal, Joined(graph, rho), self.response.noise
+            )
+            logs = np.log([0.5, 1.0, 2.0])
+            values = [likelihood(np.exp(t) * F, ridge, slopes=False).deviance for t in logs]
+            found.append((*_bottom(logs, values), rho))
+        deviance, log_size, rho = min(found)
+        start = replace(
+            best.fit, found=replace(best.fit.found, x=_resized(best.fit, np.exp(log_size)))
+        )
+        joined = Joined(graph, rho)
+        if self.table.n_nodes * len(best.fit.personal) <= DENSE:
+            self._try(best.name, best.columns, joined, start)
+        elif deviance < best.fit.found.model.deviance - 2.0:
+            self._keep(best.name, best.columns, joined, self._at(start, joined))
+
+    def _at(self, start: Fit, coupling: Coupling) -> Fit:
+        """The models at given components."""
+        likelihood = Likelihood(
+            Statistics.of(start.data), start.personal, coupling, self.response.noise
+        )
+        form, x = start.found.form, start.found.x
+        model = likelihood(form.F(x), form.ridge(x), slopes=False)
+        found = replace(start.found, F=form.F(x), ridge=form.ridge(x), model=model)
+        return replace(start, found=found)
+
+    def _best(self) -> Tried:
+        """The simplest that predicts as well as the best, with support of the likelihood."""
+        known = [t for t in self.tried if np.isfinite(t.errors).all()]
+        if len(known) < len(self.tried):
+            return self.tried[-1]
+        best = min(known, key=lambda t: float(self.table.weight @ t.errors))
+        least = min(t.fit.found.aic for t in known)
+        for tried in known:
+            supported = tried.fit.found.aic <= least + _NO_SUPPORT or not self.response.direct
+            if supported and self._not_worse(tried, best):
+                return tried
+        return best
+
+    def _not_worse(self, tried: Tried, best: Tried) -> bool:
+        extra = self.table.weight * (tried.errors - best.errors)
+        by_node = np.bincount(self.table.owner, extra, self.table.n_nodes)
+        n = len(by_node)
+        error = np.sqrt(n / max(n - 1, 1) * ((by_node - by_node.mean()) ** 2).sum())
+        return bool(extra.sum() <= _NOT_WORSE * error)
+
+
+def _resized(fitted: Fit, factor: float) -> Array:
+    x = fitted.found.x.copy()
+    x[: len(fitted.found.form.entries[0])] *= factor
+    return x
+
+
+def _bottom(logs: Array, values: list[float]) -> tuple[float, float]:
+    """Value and place of the bottom of the parabola through three points, within twice the range."""
+    a, b, c = np.polyfit(logs, values, 2)
+    if a <= 0:
+        k = int(np.argmin(values))
+        return values[k], float(logs[k])
+    at = float(np.clip(-b / (2 * a), 2 * logs[0], 2 * logs[-1]))
+    return float(a * at * at + b * at + c), at

@@ -1,0 +1,92 @@
+"""Components and models for every kind of target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.data import LocalData
+from nefele.mixed.components import FAIR, ROUGH, Estimate, Form, estimate
+from nefele.mixed.coupling import Coupling, Index
+from nefele.mixed.leave_out import left_out, predictions
+from nefele.mixed.likelihood import Likelihood
+from nefele.mixed.response import Response
+from nefele.mixed.statistics import Statistics
+
+_ROUNDS = 25  # linearisations at most
+_SAME = 1e-3  # change of the predictors that is none, for a comparison
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Components of local datasets and the models there.
+
+    Attributes
+    ----------
+    found : Estimate
+    data : LocalData
+        The rows, linearised at the fit where the target is not normal.
+    personal : int array of shape (p,)
+    eta : array of shape (n_rows,)
+        Linear predictors of the rows.
+    """
+
+    found: Estimate
+    data: LocalData
+    personal: Index
+    eta: Array
+
+    def left_out(self) -> Array:
+        """Linear predictor of each row by a fit without it; exact for a normal target."""
+        return left_out(self.data, self.personal, self.found)
+
+
+def fit(
+    data: LocalData,
+    response: Response,
+    personal: Index,
+    form: Form,
+    coupling: Coupling | None = None,
+    start: Fit | None = None,
+    *,
+    tol: float = ROUGH,
+    sums: Statistics | None = None,
+) -> Fit:
+    """Estimate the components, by penalised quasi-likelihood where the target is not normal.
+
+    A target that is not normal is replaced by its linearisation at the last predictors, whose
+    components are estimated, until the predictors stay (Breslow and Clayton 1993).
+
+    Parameters
+    ----------
+    data : LocalData
+    response : Response
+    personal : int array of shape (p,)
+    form : Form
+    coupling : Coupling, optional
+    start : Fit, optional
+        A fit of the same form to start from.
+    tol : float
+        See `estimate`.
+    sums : Statistics, optional
+        Those of the data, where they are known and the target is normal.
+    """
+    x = None if start is None else start.found.x
+    if response.direct:
+        known = Statistics.of(data) if sums is None else sums
+        found = estimate(Likelihood(known, personal, coupling), form, x, tol=tol)
+        return Fit(found, data, personal, predictions(data, personal, found))
+    eta = response.start(data.y) if start is None else start.eta
+    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+    near = _SAME if tol > FAIR else 1e-2 * _SAME
+    for _ in range(_ROUNDS):
+        z, w = response.linear(eta, data.y)
+        linear = LocalData(data.X, z, data.ptr, data.ids, sample_weight=weight * w)
+        likelihood = Likelihood(Statistics.of(linear), personal, coupling, response.noise)
+        found = estimate(likelihood, form, x, tol=tol)
+        before, eta, x = eta, predictions(linear, personal, found), found.x
+        if np.abs(eta - before).max(initial=0.0) <= near * (1 + np.abs(eta).max(initial=0.0)):
+            break
+    return Fit(found, linear, personal, eta)

@@ -1,0 +1,72 @@
+"""What squared errors need to know of the rows of each node: a few sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+from nefele._kernels.mixed import add_rows, mirror
+from nefele.data import LocalData
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sums over the rows of each node, enough for every squared error of a linear model.
+
+    Attributes
+    ----------
+    G : array of shape (n_nodes, d, d)
+        X_i^T X_i.
+    c : array of shape (n_nodes, d)
+        X_i^T y_i.
+    yy : array of shape (n_nodes,)
+        y_i^T y_i.
+    rows : array of shape (n_nodes,)
+        Number of rows, or their total weight.
+
+    Examples
+    --------
+    >>> data = LocalData.from_list([([[1.0], [2.0]], [1.0, 3.0]), ([[1.0]], [2.0])])
+    >>> found = Statistics.of(data)
+    >>> found.G.ravel(), found.c.ravel(), found.yy, found.rows
+    (array([5., 1.]), array([7., 2.]), array([10.,  4.]), array([2., 1.]))
+    """
+
+    G: Array
+    c: Array
+    yy: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, data: LocalData) -> Statistics:
+        """The sums of local datasets; weights of rows count as so many rows."""
+        n, d = data.n_nodes, data.X.shape[1]
+        weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+        G, c = np.zeros((n, d, d)), np.zeros((n, d))
+        add_rows(data.X, data.y, weight, data.row_node, G, c)
+        mirror(G)
+        yy = np.bincount(data.row_node, weight * data.y**2, n)
+        return cls(G, c, yy, np.bincount(data.row_node, weight, n))
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        """What is left without the rows of `other`, which are some of these."""
+        return Statistics(
+            self.G - other.G, self.c - other.c, self.yy - other.yy, self.rows - other.rows
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.rows)
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.c.shape[1]
+
+    def take(self, nodes: NDArray[np.int64] | NDArray[np.bool_]) -> Statistics:
+        """Those of some nodes."""
+        return Statistics(self.G[nodes], self.c[nodes], self.yy[nodes], self.rows[nodes])
