@@ -19,7 +19,7 @@ from nefele.graph import Graph
 Index = NDArray[np.int64]
 
 # Unknowns up to which the inverse of a graph's system is computed: again and again, or once.
-DENSE, INVERTED = 600, 1500
+DENSE, INVERTED = 1000, 1500
 
 
 @dataclass(frozen=True, eq=False)
