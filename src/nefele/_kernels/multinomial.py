@@ -1,7 +1,8 @@
 """Damped Newton prox of the multinomial loss, node by node.
 
 argmin_z sum_r c_r (log sum_k exp(x_r^T z_k) - x_r^T z_y) + sum_j l2_j z_j^2
-+ ||z - v||^2 / (2 step), z holding the weights of class 0, of class 1, ... (as `newton` for losses of one prediction).
++ ||z - v||^2 / (2 step), z holding the weights of class 0, of class 1, ... (as `newton` for
+losses of one prediction).
 """
 
 from __future__ import annotations
