@@ -42,6 +42,8 @@ _COPIED = (
     "history_",
     "n_features_in_",
     "feature_names_in_",
+    "group_level_",
+    "encoder_",
     "classes_",
 )
 

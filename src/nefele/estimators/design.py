@@ -26,26 +26,49 @@ _FAR = 10.0  # mean of a target, in units of its spread, from which it is taken 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Validated rows: features, numeric target, node ids and weights > 0."""
+    """Validated rows: features, numeric target, node ids and weights > 0.
+
+    `gaps` says which entries of X were missing and are filled in; None: none was.
+    """
 
     X: Array
     y: Array
     node_ids: NDArray[Any]
     sample_weight: Array
+    gaps: Mask | None = None
 
     def take(self, index: NDArray[np.int64]) -> Rows:
         """Some of the rows."""
-        return Rows(self.X[index], self.y[index], self.node_ids[index], self.sample_weight[index])
+        return Rows(
+            self.X[index],
+            self.y[index],
+            self.node_ids[index],
+            self.sample_weight[index],
+            None if self.gaps is None else self.gaps[index],
+        )
+
+    def filled_by(self, others: Rows) -> Rows:
+        """With the gaps filled by the medians of other rows: none may know those held out."""
+        if self.gaps is None or others.gaps is None:
+            return self
+        X = self.X.copy()
+        for j in np.flatnonzero(self.gaps.any(axis=0)):
+            known = others.X[~others.gaps[:, j], j]
+            if known.size:
+                X[self.gaps[:, j], j] = np.median(known)
+        return replace(self, X=X)
 
     def then(self, other: Rows) -> Rows:
         """These rows and those of another batch."""
         ids = [self.node_ids, other.node_ids]
         mixed = len({a.dtype.kind for a in ids}) > 1
+        gaps = [np.zeros(r.X.shape, bool) if r.gaps is None else r.gaps for r in (self, other)]
         return Rows(
             np.concatenate([self.X, other.X]),
             np.concatenate([self.y, other.y]),
             np.concatenate([a.astype(object) for a in ids] if mixed else ids),
             np.concatenate([self.sample_weight, other.sample_weight]),
+            None if self.gaps is None and other.gaps is None else np.concatenate(gaps),
         )
 
 
