@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         agnostic,
         baselines,
         datasets,
+        encoding,
         estimators,
         flavours,
         graph_learning,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.certificate import Certificate
     from nefele.data import LocalData
+    from nefele.encoding import TableEncoder
     from nefele.estimators import (
         ConvexClustering,
         ForwardWithinNode,
@@ -71,12 +73,14 @@ __all__ = [
     "Record",
     "Result",
     "Status",
+    "TableEncoder",
     "WithinNodeKFold",
     "agnostic",
     "as_graph",
     "baselines",
     "bootstrap_intervals",
     "datasets",
+    "encoding",
     "estimators",
     "flavours",
     "graph_learning",
@@ -102,6 +106,7 @@ _LAZY = {
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "certificate": ("Certificate",),
     "data": ("LocalData",),
+    "encoding": ("TableEncoder",),
     "estimators": (
         "ConvexClustering",
         "ForwardWithinNode",

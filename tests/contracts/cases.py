@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,17 +107,21 @@ class LogCosh(PointwiseLoss):
 
 @dataclass(frozen=True)
 class LossCase:
-    """What a user passes as `loss`, and the kind of labels it takes."""
+    """What a user passes as `loss`, the labels it takes, and how columns are regularised."""
 
     name: str
     loss: Any
     labels: str = "real"
+    shrink: tuple[float, float] | None = None
 
     def data(self, seed: int = 0) -> LocalData:
         return random_data(np.random.default_rng(seed), COUNTS, 2, self.labels)
 
     def bind(self, data: LocalData | None = None) -> BoundLoss:
         data = self.data() if data is None else data
+        if self.shrink is not None:
+            weights = {"sample_weight": data.sample_weight, "node_weight": data.node_weight}
+            data = LocalData(data.X, data.y, data.ptr, data.ids, **weights, shrink=self.shrink)
         graph = Graph.from_edges([(i, i + 1) for i in range(data.n_nodes - 1)])
         return as_bound_loss(self.loss, data, graph)
 
@@ -159,6 +163,17 @@ LOSSES = [
     LossCase("user prox", UserProx()),
     LossCase("user grad", UserGrad()),
 ]
+
+
+def _regularised(loss: Any) -> bool:
+    parts = loss.values() if isinstance(loss, dict) else [loss]
+    return any(getattr(part, "l2", 0.0) or getattr(part, "l1", 0.0) for part in parts)
+
+
+# These once more, with a column that is spared, and with columns that are seen unequally.
+REGULARISED = [case for case in LOSSES if _regularised(case.loss)]
+LOSSES += [replace(c, name=f"{c.name}, spared", shrink=(1.5, 0.0)) for c in REGULARISED]
+LOSSES += [replace(c, name=f"{c.name}, uneven", shrink=(0.3, 2.0)) for c in REGULARISED]
 
 
 class Weighted(Penalty):

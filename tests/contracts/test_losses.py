@@ -33,10 +33,10 @@ def frozen(array):
 def smooth_value(bound, w):
     """The value without the l1 term, which `grad` leaves out."""
     parts = getattr(bound, "parts", [(np.arange(bound.n_nodes), bound)])
-    l1 = np.zeros(bound.n_nodes)
+    l1 = np.zeros(w.shape)
     for nodes, part in parts:
-        l1[nodes] = getattr(part, "l1", 0.0)
-    return bound.value(w) - l1 * np.abs(w).sum(axis=1)
+        l1[nodes] = getattr(part, "lasso", 0.0)
+    return bound.value(w) - (l1 * np.abs(w)).sum(axis=1)
 
 
 def nearby(point, rng):

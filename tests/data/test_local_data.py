@@ -383,3 +383,23 @@ def test_a_node_of_weight_zero_has_no_data():
 def test_bad_node_weights(weight, message):
     with pytest.raises(ValueError, match=message):
         LocalData([[1.0], [2.0]], [1.0, 2.0], [0, 1, 2], node_weight=weight)
+
+
+def test_shrink_goes_with_the_columns():
+    plain = LocalData.from_list([([[1.0, 2.0]], [1.0]), ([[3.0, 1.0]], [2.0])], nodes=["b", "a"])
+    data = LocalData(plain.X, plain.y, plain.ptr, plain.ids, shrink=[1.0, 0.0])
+    for other in (data.align(["a", "b", "c"]), data.subset([1])):
+        assert other.shrink.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shrink", "message"),
+    [
+        ([1.0], r"shrink must have one entry per column \(2\); got 1"),
+        ([1.0, -1.0], r'shrink must be finite and >= 0; got -1.0 at column "x1". Use 0'),
+        ([np.inf, 1.0], 'shrink must be finite and >= 0; got inf at column "x0"'),
+    ],
+)
+def test_bad_shrink(shrink, message):
+    with pytest.raises(ValueError, match=message):
+        LocalData([[1.0, 2.0]], [1.0], [0, 1], shrink=shrink)

@@ -10,6 +10,7 @@ from scipy.special import huber as scipy_huber
 from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ridge
 
 import nefele
+from nefele import GTVClassifier, GTVRegressor
 from nefele.losses import HuberLoss, Logistic, Poisson, Squared
 from nefele.penalties import HuberPenalty, L2Norm, Quadratic, SquaredL2
 
@@ -95,6 +96,11 @@ def test_line_4_ridge_and_lasso_terms_have_no_half(network):
     expected = mean_squares(rows, w) + 0.3 * (w**2).sum() + 0.2 * np.abs(w).sum()
     found = objective(graph, rows, w, "l2", 0.0, loss=Squared(l2=0.3, l1=0.2))
     assert found == pytest.approx(expected)
+    p, data = np.array([2.0, 0.5, 0.0]), nefele.LocalData.from_list(rows)
+    data = nefele.LocalData(data.X, data.y, data.ptr, shrink=p)
+    seen = 0.3 * ((p * w) ** 2).sum() + 0.2 * np.abs(p * w).sum()
+    problem = nefele.Problem(graph, data, loss=Squared(l2=0.3, l1=0.2), lam=0.0)
+    assert problem.objective(w) == pytest.approx(mean_squares(rows, w) + seen)
 
 
 def test_line_5_edges_count_once_and_weights_stay_outside_the_incidence(network):
@@ -215,14 +221,29 @@ def table():
     return rng.normal(size=(60, 4)), rng.normal(size=60)
 
 
+def spared_fit(X, y, loss):
+    """Coefficients and intercept of an estimator with a single node."""
+    kind = GTVClassifier if isinstance(loss, Logistic) else GTVRegressor
+    model = kind(loss=loss, tol=1e-10).fit(X, y)
+    return np.append(model.coef_[0], model.intercept_)
+
+
+def with_intercept(model):
+    return np.append(model.coef_, model.intercept_)
+
+
 def test_line_16_ridge(table):
     X, y = table
+    theirs = with_intercept(Ridge(alpha=3.0).fit(X, y + 10))
+    np.testing.assert_allclose(spared_fit(X, y + 10, Squared(l2=3.0 / len(y))), theirs, atol=1e-7)
     theirs = Ridge(alpha=3.0, fit_intercept=False).fit(X, y).coef_
     np.testing.assert_allclose(local_fit(X, y, Squared(l2=3.0 / len(y))), theirs, atol=1e-8)
 
 
 def test_line_17_lasso(table):
     X, y = table
+    theirs = with_intercept(Lasso(alpha=0.05, tol=1e-12).fit(X, y + 10))
+    np.testing.assert_allclose(spared_fit(X, y + 10, Squared(l1=0.1)), theirs, atol=1e-5)
     theirs = Lasso(alpha=0.05, fit_intercept=False, tol=1e-12).fit(X, y).coef_
     np.testing.assert_allclose(local_fit(X, y, Squared(l1=0.1)), theirs, atol=1e-6)
 
@@ -232,8 +253,10 @@ def test_line_18_logistic_regression(table):
     y = np.where(X[:, 0] + noise > 0, 1.0, -1.0)
     model = LogisticRegression(C=0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
     theirs = model.fit(X, y).coef_[0]
-    ours = local_fit(X, y, Logistic(l2=1 / (2 * 0.7 * len(y))))
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    loss = Logistic(l2=1 / (2 * 0.7 * len(y)))
+    np.testing.assert_allclose(local_fit(X, y, loss), theirs, atol=1e-5)
+    model = LogisticRegression(C=0.7, tol=1e-10, max_iter=10_000)
+    np.testing.assert_allclose(spared_fit(X, y, loss), with_intercept(model.fit(X, y)), atol=1e-4)
 
 
 def test_line_19_poisson_regressor(table):
@@ -241,6 +264,8 @@ def test_line_19_poisson_regressor(table):
     y = np.random.default_rng(6).poisson(np.exp(0.3 * X[:, 0])).astype(float)
     model = PoissonRegressor(alpha=0.2, fit_intercept=False, tol=1e-10, max_iter=10_000)
     np.testing.assert_allclose(local_fit(X, y, Poisson(l2=0.1)), model.fit(X, y).coef_, atol=1e-5)
+    model = PoissonRegressor(alpha=0.2, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(spared_fit(X, y, Poisson(l2=0.1)), with_intercept(model), atol=1e-4)
 
 
 def test_line_20_scipy_huber():

@@ -35,10 +35,12 @@ def towns(n_rows=60, seed=0, empty=("Kemi",)):
 
 
 def core(X, y, alpha, *, penalty="l2", loss="squared", tol=1e-12, graph=ROADS, **weights):
-    """The core's solution of the problem that the estimator should solve."""
+    """The core's solution of the problem that the estimator should solve: intercepts spared."""
     graph = nefele.as_graph(graph)
     design = np.column_stack([X["tmin"], X["wind"], np.ones(len(X))])
-    data = nefele.LocalData.from_long(design, y, X["town"], graph.ids, **weights)
+    rows = nefele.LocalData.from_long(design, y, X["town"], graph.ids, **weights)
+    own = {"sample_weight": rows.sample_weight, "shrink": [1.0, 1.0, 0.0]}
+    data = nefele.LocalData(rows.X, rows.y, rows.ptr, rows.ids, **own)
     return nefele.solve(nefele.Problem(graph, data, loss=loss, penalty=penalty, lam=alpha), tol=tol)
 
 

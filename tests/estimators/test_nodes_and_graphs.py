@@ -162,7 +162,7 @@ def test_unseen_nearest(coords):
 # -- errors -------------------------------------------------------------------------------------
 
 X, Y = towns()
-HOLED = X.assign(wind=X["wind"].where(X.index != 7))
+HOLED = X.assign(wind=X["wind"].where(X.index != 7, np.inf))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ HOLED = X.assign(wind=X["wind"].where(X.index != 7))
         ({"node": "twon"}, X, 'No node column "twon". Did you mean "town"?'),
         ({"node": "town"}, X.assign(town="Rauma"), "1 of 1 are not: 'Rauma'. The graph has 6"),
         ({"node": "town"}, X.assign(town=3), "never match: convert one side"),
-        ({"node": "town"}, HOLED, r"got nan in column 'wind', row 7 of node 'Pori'.*impute"),
+        ({"node": "town"}, HOLED, r"got inf in column 'wind', row 7 of node 'Pori'.*impute"),
         ({"node": "town"}, X.assign(town=None), "must not be missing"),
         ({"node": "town"}, X.to_numpy(), "X is a numpy.ndarray without column names"),
         ({"node": 9}, X.to_numpy(), "node must be a column position 0..2; got 9"),

@@ -10,12 +10,13 @@ from nefele.losses import base as loss_base
 from nefele.losses.rows import RowDual
 
 
-@pytest.fixture
-def problem():
+@pytest.fixture(params=[None, (1.0, 0.0, 0.3)], ids=["even", "spared"])
+def problem(request):
     rng = np.random.default_rng(0)
     counts = rng.choice([0, 2, 6], 400)
     ptr = np.concatenate([[0], np.cumsum(counts)])
-    data = LocalData(rng.standard_normal((ptr[-1], 3)), rng.standard_normal(ptr[-1]), ptr)
+    X, y = rng.standard_normal((ptr[-1], 3)), rng.standard_normal(ptr[-1])
+    data = LocalData(X, y, ptr, shrink=request.param)
     return Problem(grid(20, 20), data, loss=Squared(l2=0.1), penalty="l2", lam=0.3)
 
 

@@ -49,6 +49,19 @@ def test_equals_the_numpy_prox(loss, kind, seed):
         np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize(("loss", "kind"), [c for c in CASES if c[0].l2], ids=str)
+def test_columns_may_be_spared_by_the_ridge(loss, kind):
+    rows = data(kind)
+    spared = LocalData(rows.X, rows.y, rows.ptr, shrink=[0.0, 2.0, 0.1, 1.0])
+    bound = loss.bind(spared)
+    v = np.random.default_rng(3).standard_normal((bound.n_nodes, bound.d))
+    step = np.full(bound.n_nodes, 5.0)
+    fast, slow = bound.prox(v, step), BoundRows.prox(bound, v, step)
+    np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-9)
+    even = loss.bind(LocalData(rows.X, rows.y, rows.ptr)).prox(v, step)
+    assert np.abs(fast - even).max() > 1e-3
+
+
 @pytest.mark.parametrize(("loss", "kind"), CASES, ids=str)
 def test_is_stationary(loss, kind):
     bound = loss.bind(data(kind))

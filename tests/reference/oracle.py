@@ -89,7 +89,8 @@ def oracle(graph, data, loss, penalty, lam):
         if c.sum() == 0:
             continue
         terms.append(_node_term(loss, data.X[rows], data.y[rows], c, w[i]))
-        terms.append(loss.l2 * cp.sum_squares(w[i]) + loss.l1 * cp.norm1(w[i]))
+        seen = w[i] if data.shrink is None else cp.multiply(np.tile(data.shrink, d // data.d), w[i])
+        terms.append(loss.l2 * cp.sum_squares(seen) + loss.l1 * cp.norm1(seen))
     for e in range(graph.n_edges):
         v = w[int(graph.head[e])] - w[int(graph.tail[e])]
         terms.append(lam * graph.weight[e] * _edge_term(penalty, v))

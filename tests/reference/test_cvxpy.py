@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from nefele import ConvergenceWarning, DataWarning, Problem, solve
+from nefele import ConvergenceWarning, DataWarning, LocalData, Problem, solve
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.penalties import (
     HuberPenalty,
@@ -115,6 +115,39 @@ def test_squared_loss_with_every_penalty(seed, penalty, wide):
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
 def test_every_loss_with_norms(seed, loss, penalty, wide):
     agrees(seed, loss, penalty, wide)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("penalty", [L2Norm(), SquaredL2()], ids=name)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        Squared(l2=0.5),
+        Squared(l2=0.1, l1=0.2),
+        Logistic(l2=0.1),
+        HuberLoss(delta=0.5, l2=0.3),
+        Absolute(l2=0.2),
+        Hinge(l2=0.2),
+        Multinomial(n_classes=3, l2=0.1),
+    ],
+    ids=name,
+)
+def test_regularisers_that_see_columns_unequally(seed, penalty, loss):
+    """One column is spared, the others have weights of their own; the certificate knows it."""
+    rng = np.random.default_rng(seed)
+    graph, data, lam = random_parts(seed, loss, d=3)
+    shrink = np.append(rng.uniform(0.2, 2.0, 2), 0.0)
+    data = LocalData(data.X, data.y, data.ptr, data.ids, shrink=shrink)
+    problem = Problem(graph, data, loss=loss, penalty=penalty, lam=lam)
+    value, point = oracle(graph, data, loss, penalty, lam)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        result = solve(problem, tol=TOL)
+    assert result.converged
+    scale = max(abs(point), 1e-3 * abs(problem.objective_at_zero))
+    assert value is not None
+    assert abs(result.objective - value) <= ACCURACY * scale + abs(point - value)
+    assert result.objective - point <= result.gap_abs + 1e-9 * scale
 
 
 def test_the_sweep_has_what_makes_problems_hard():

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from nefele import ConvergenceWarning, Problem, Status, solve
+from nefele import ConvergenceWarning, LocalData, Problem, Status, solve
 from nefele.graphs import grid
 from nefele.solvers import PrimalDual
 from tests.problems import chain_problem
@@ -126,6 +126,7 @@ def test_another_problem_or_solver_is_an_error(problem, tmp_path):
         problem.with_lam(2 * problem.lam),
         Problem(problem.graph, problem.data, penalty="l1", lam=problem.lam),
         Problem(problem.graph, problem.data, loss="huber", lam=problem.lam),
+        Problem(problem.graph, _spared(problem.data), loss="squared", lam=problem.lam),
         Problem(grid(3, problem.graph.n_nodes), None, loss=_own(), lam=problem.lam),
     ]
     for other in others:
@@ -133,6 +134,10 @@ def test_another_problem_or_solver_is_an_error(problem, tmp_path):
             solve(other, "primal_dual", resume=file)
     with pytest.raises(ValueError, match="must be of the same solver"):
         solve(problem, "admm", resume=file)
+
+
+def _spared(data):
+    return LocalData(data.X, data.y, data.ptr, data.ids, shrink=np.zeros(data.d))
 
 
 def _own():

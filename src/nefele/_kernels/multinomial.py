@@ -1,7 +1,8 @@
 """Damped Newton prox of the multinomial loss, node by node.
 
-argmin_z sum_r c_r (log sum_k exp(x_r^T z_k) - x_r^T z_y) + l2 ||z||^2 + ||z - v||^2 / (2 step), z
-holding the weights of class 0, of class 1, ... (as `newton` for losses of one prediction).
+argmin_z sum_r c_r (log sum_k exp(x_r^T z_k) - x_r^T z_y) + sum_j l2_j z_j^2
++ ||z - v||^2 / (2 step), z holding the weights of class 0, of class 1, ... (as `newton` for
+losses of one prediction).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _excess(X, label, c, first, last, l2, back, v, z, t):  # type: ignore[no-unt
             mass += math.exp(t[k] - top)
         total += c[r] * (top - t[label[r]] + math.log(mass))
     for j in range(len(z)):
-        total += l2 * z[j] * z[j] + 0.5 * back * (z[j] - v[j]) * (z[j] - v[j])
+        total += l2[j] * z[j] * z[j] + 0.5 * back * (z[j] - v[j]) * (z[j] - v[j])
     return total
 
 
@@ -67,8 +68,8 @@ def _newton_move(X, label, c, first, last, l2, back, v, z, p, A, move):  # type:
     """Write the Newton step at z into move."""
     A[:] = 0.0
     for j in range(len(z)):
-        A[j, j] = back + 2.0 * l2
-        move[j] = -back * (z[j] - v[j]) - 2.0 * l2 * z[j]
+        A[j, j] = back + 2.0 * l2[j]
+        move[j] = -back * (z[j] - v[j]) - 2.0 * l2[j] * z[j]
     for r in range(first, last):
         top, mass = _logits(X[r], z, p), 0.0
         for k in range(len(p)):
@@ -81,13 +82,13 @@ def _newton_move(X, label, c, first, last, l2, back, v, z, p, A, move):  # type:
 
 
 @numba.njit(cache=True, error_model="numpy")
-def multinomial_prox(n_classes, X, label, ptr, c, l2, v, step, z):  # type: ignore[no-untyped-def]
+def multinomial_prox(n_classes, X, label, ptr, c, labelled, l2, v, step, z):  # type: ignore[no-untyped-def]
     """Prox points, written into z, which holds the first guesses; nodes without rows get v."""
     n, size = z.shape
     A, move, trial, p = np.empty((size, size)), np.empty(size), np.empty(size), np.empty(n_classes)
     for i in range(n):
         first, last = ptr[i], ptr[i + 1]
-        if l2[i] < 0.0:  # marks a node without data
+        if not labelled[i]:
             z[i] = v[i]
             continue
         back = 1.0 / step[i]

@@ -1,6 +1,6 @@
 """Damped Newton prox of the common pointwise losses, node by node.
 
-argmin_z sum_r c_r f(x_r^T z, y_r) + l2 ||z||^2 + ||z - v||^2 / (2 step) for each node.
+argmin_z sum_r c_r f(x_r^T z, y_r) + sum_j l2_j z_j^2 + ||z - v||^2 / (2 step) for each node.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _excess(kind, delta, X, y, c, first, last, l2, back, v, z):  # type: ignore[
     for r in range(first, last):
         total += c[r] * _row_value(kind, delta, _dot(X, r, z), y[r])
     for j in range(len(z)):
-        total += l2 * z[j] * z[j] + 0.5 * back * (z[j] - v[j]) * (z[j] - v[j])
+        total += l2[j] * z[j] * z[j] + 0.5 * back * (z[j] - v[j]) * (z[j] - v[j])
     return total
 
 
@@ -86,13 +86,13 @@ def _solve_spd(A, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def newton_prox(kind, delta, X, y, ptr, c, l2, v, step, z):  # type: ignore[no-untyped-def]
+def newton_prox(kind, delta, X, y, ptr, c, labelled, l2, v, step, z):  # type: ignore[no-untyped-def]
     """Prox points, written into z, which holds the first guesses; nodes without rows get v."""
     n, d = z.shape
     A, move, trial = np.empty((d, d)), np.empty(d), np.empty(d)
     for i in range(n):
         first, last = ptr[i], ptr[i + 1]
-        if l2[i] < 0.0:  # marks a node without data
+        if not labelled[i]:
             z[i] = v[i]
             continue
         back = 1.0 / step[i]
@@ -105,8 +105,8 @@ def newton_prox(kind, delta, X, y, ptr, c, l2, v, step, z):  # type: ignore[no-u
         for _ in range(_STEPS):
             A[:] = 0.0
             for j in range(d):
-                A[j, j] = back + 2.0 * l2[i]
-                move[j] = -back * (z[i, j] - v[i, j]) - 2.0 * l2[i] * z[i, j]
+                A[j, j] = back + 2.0 * l2[i, j]
+                move[j] = -back * (z[i, j] - v[i, j]) - 2.0 * l2[i, j] * z[i, j]
             for r in range(first, last):
                 slope, bend = _row_slopes(kind, delta, _dot(X, r, z[i]), y[r])
                 slope, bend = slope * c[r], bend * c[r]

@@ -221,6 +221,7 @@ def _rows(data: LocalData, on: Any) -> LocalData:
         sample_weight=None if data.sample_weight is None else data.sample_weight[on],
         feature_names=data.feature_names,
         node_weight=data.node_weight,
+        shrink=data.shrink,
     )
 
 

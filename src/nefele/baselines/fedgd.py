@@ -142,4 +142,5 @@ def some_rows(data: LocalData, batch: int, rng: np.random.Generator) -> LocalDat
         data.ids,
         sample_weight=weight,
         node_weight=data.node_weight,
+        shrink=data.shrink,
     )

@@ -90,6 +90,7 @@ def group_models(data: LocalData, loss: Any, labels: NDArray[np.int64]) -> Array
         data.y[order],
         np.concatenate([[0], np.cumsum(counts)]),
         sample_weight=data.row_weight[order],
+        shrink=data.shrink,
     )
     alone = Graph(np.arange(len(counts)), [], [])
     with warnings.catch_warnings():

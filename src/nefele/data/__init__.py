@@ -33,6 +33,9 @@ class LocalData:
         Names of the columns of X.
     node_weight : array of shape (n_nodes,), optional
         Factor >= 0 of each node's mean loss; default 1. With m_i / mean(m) every row counts once.
+    shrink : array of shape (d,), optional
+        How much of each column the l2 and l1 terms of a loss see, >= 0; default 1. They are
+        l2 ||shrink * w||^2 and l1 ||shrink * w||_1: a column of 0 is spared, such as a constant.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class LocalData:
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
         node_weight: Any = None,
+        shrink: Any = None,
     ) -> None:
         self.X = as_float_array(X, "X", 2)
         self.y = as_float_array(y, "y", 1)
@@ -64,6 +68,7 @@ class LocalData:
         self.node_weight = (
             None if node_weight is None else as_float_array(node_weight, "node_weight", 1)
         )
+        self.shrink = None if shrink is None else as_float_array(shrink, "shrink", 1)
         self.feature_names = (
             [f"x{j}" for j in range(self.X.shape[1])]
             if feature_names is None
@@ -102,6 +107,8 @@ class LocalData:
                 )
         if self.node_weight is not None:
             self._check_node_weight(self.node_weight)
+        if self.shrink is not None:
+            self._check_shrink(self.shrink)
 
     def _check_node_weight(self, weight: Array) -> None:
         if len(weight) != self.n_nodes:
@@ -113,6 +120,18 @@ class LocalData:
             node = self.ids[bad[0] : bad[0] + 1].tolist()[0]
             raise ValueError(
                 f"node_weight must be finite and >= 0; got {weight[bad[0]]} at node {node!r}."
+            )
+
+    def _check_shrink(self, shrink: Array) -> None:
+        if len(shrink) != self.d:
+            raise ValueError(
+                f"shrink must have one entry per column ({self.d}); got {len(shrink)}."
+            )
+        bad = np.flatnonzero(~(np.isfinite(shrink) & (shrink >= 0)))
+        if bad.size:
+            raise ValueError(
+                f"shrink must be finite and >= 0; got {shrink[bad[0]]} at column "
+                f'"{self.feature_names[bad[0]]}". Use 0 to spare a column.'
             )
 
     def _place(self, row: int) -> str:
@@ -199,7 +218,12 @@ class LocalData:
             weight = np.ones(len(ids))
             weight[where] = self.node_weight
         rows = packed(self.X, self.y, owner, ids, self.sample_weight)
-        return LocalData(**rows._asdict(), feature_names=self.feature_names, node_weight=weight)
+        return LocalData(
+            **rows._asdict(),
+            feature_names=self.feature_names,
+            node_weight=weight,
+            shrink=self.shrink,
+        )
 
     def subset(self, nodes: Index) -> LocalData:
         """The data of some nodes, given by position."""
@@ -215,6 +239,7 @@ class LocalData:
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             feature_names=self.feature_names,
             node_weight=None if self.node_weight is None else self.node_weight[nodes],
+            shrink=self.shrink,
         )
 
     @classmethod

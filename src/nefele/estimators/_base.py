@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class GTVParameters(NodeTags):
 @dataclass(eq=False, repr=False)
 class GTVBase(RowsBase, GTVParameters):
     """Fit, partial fit and choice of models; a subclass gives the target, the loss, `predict`."""
+
+    _encodes: ClassVar[bool] = True
 
     _: KW_ONLY
     alpha: float = 1.0

@@ -26,6 +26,7 @@ from nefele.selection.choice import judged
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer
+from nefele.selection.widening import joined, widen
 
 _BASELINES = ("own", "pooled")
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
@@ -41,8 +42,16 @@ _COPIED = (
     "history_",
     "n_features_in_",
     "feature_names_in_",
+    "group_level_",
+    "encoder_",
     "classes_",
 )
+
+
+def _scores(folds: list[Fold]) -> Array:
+    """Scores of the folds that have any, shape (n_folds, n_alphas)."""
+    found = [fold.scores for fold in folds if np.isfinite(fold.scores).all()]
+    return np.stack(found) if found else np.zeros((0, len(folds[0].scores)))
 
 
 @dataclass(eq=False, repr=False)
@@ -100,6 +109,16 @@ class GTVBaseCV(GTVParameters):
         design = fitting.make_design(model, rows)
         self.alphas_ = self._grid(design)
         folds = self._folds(model, rows, splits, self.alphas_, scoring)
+        if self.alphas is None:
+
+            def more(alphas: Array, front: bool) -> Array:
+                found = self._folds(model, rows, splits, alphas, scoring)
+                pairs = zip(folds, found, strict=True)
+                folds[:] = [joined(fold, other, front) for fold, other in pairs]
+                return _scores(folds)
+
+            upward = not design.problem.penalty.is_norm
+            self.alphas_ = widen(self.alphas_, _scores(folds), more, upward=upward)
         self._record([fold for fold in folds if np.isfinite(fold.scores).all()], folds)
         points = list(fitting.path_points(model, design, self.alphas_))
         self._mark_clusters(model, design, points)

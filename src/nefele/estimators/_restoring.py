@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.encoding.encoder import TableEncoder
 from nefele.estimators.design import Rows
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import Coordinates
@@ -25,12 +26,14 @@ def checked_coordinates(ids: Any, points: Any, metric: Any) -> Coordinates:
     return Coordinates(ids, points, metric)
 
 
-def checked_rows(X: Any, y: Any, node_ids: Any, sample_weight: Any) -> Rows:
+def checked_rows(X: Any, y: Any, node_ids: Any, sample_weight: Any, gaps: Any = None) -> Rows:
     """Rows from the parts of a file."""
     n = len(X)
     X, y = _numbers(X, (n, X.shape[1])), _numbers(y, (n,))
     _demand(len(node_ids) == n and bool((_numbers(sample_weight, (n,)) > 0).all()))
-    return Rows(X, y, node_ids, sample_weight)
+    if gaps is not None:
+        _demand(isinstance(gaps, np.ndarray) and gaps.dtype == bool and gaps.shape == X.shape)
+    return Rows(X, y, node_ids, sample_weight, gaps)
 
 
 def check_restored(model: Any) -> None:
@@ -96,6 +99,19 @@ def _check_names(model: Any, names: NDArray[Any]) -> None:
     _demand(all(isinstance(name, str) for name in names.tolist()))
 
 
+def _check_encoder(model: Any, encoder: Any) -> None:
+    _demand(isinstance(encoder, TableEncoder) and encoder.node is None)
+    names = encoder.get_feature_names_out().tolist()
+    _demand(len(names) == model.n_features_in_)
+    _demand(not names or getattr(model, "feature_names_in_", np.empty(0)).tolist() == names)
+
+
+def _check_group_level(model: Any, found: Any) -> None:
+    known = set(getattr(model, "feature_names_in_", range(model.n_features_in_)))
+    _demand(isinstance(found, list) and all(type(name) in (str, int) for name in found))
+    _demand(set(found) <= known)
+
+
 def _check_clusters(model: Any, labels: NDArray[Any]) -> None:
     n = model.graph_.n_nodes
     _demand(isinstance(labels, np.ndarray) and labels.dtype.kind == "i" and labels.shape == (n,))
@@ -130,8 +146,10 @@ _CHECKS: dict[str, Callable[[Any, Any], object]] = {
     "clusters_": _check_clusters,
     "coef_": lambda model, coef: _numbers(coef, (model.graph_.n_nodes, *_shape(model))),
     "dual_gap_": lambda model, gap: _demand(type(gap) in (int, float) and gap >= 0),
+    "encoder_": _check_encoder,
     "feature_names_in_": _check_names,
     "graph_": lambda model, graph: None,
+    "group_level_": _check_group_level,
     "history_": _check_history,
     "intercept_": lambda model, b: _numbers(b, (model.graph_.n_nodes, *_shape(model)[:-1])),
     "n_features_in_": lambda model, count: None,

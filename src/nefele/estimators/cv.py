@@ -31,7 +31,8 @@ coords, unseen, solver, tol, max_iter
     alphas : array of shape (n_alphas,), optional
         Candidates. Default: `n_alphas` values, geometric, from the least alpha with one model per
         component (`nefele.lam_max`) down to a ten-thousandth of it. When all nodes agree exactly
-        and that is 0, from the largest gradient of a node's loss at zero instead.
+        and that is 0, from the largest gradient of a node's loss at zero instead. Where the best
+        is the last, the grid goes on, tenfold at most three times.
     n_alphas : int
         Number of candidates when none are given.
     cv : int, splitter or iterable of (train, test), optional

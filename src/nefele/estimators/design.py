@@ -26,26 +26,49 @@ _FAR = 10.0  # mean of a target, in units of its spread, from which it is taken 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Validated rows: features, numeric target, node ids and weights > 0."""
+    """Validated rows: features, numeric target, node ids and weights > 0.
+
+    `gaps` says which entries of X were missing and are filled in; None: none was.
+    """
 
     X: Array
     y: Array
     node_ids: NDArray[Any]
     sample_weight: Array
+    gaps: Mask | None = None
 
     def take(self, index: NDArray[np.int64]) -> Rows:
         """Some of the rows."""
-        return Rows(self.X[index], self.y[index], self.node_ids[index], self.sample_weight[index])
+        return Rows(
+            self.X[index],
+            self.y[index],
+            self.node_ids[index],
+            self.sample_weight[index],
+            None if self.gaps is None else self.gaps[index],
+        )
+
+    def filled_by(self, others: Rows) -> Rows:
+        """With the gaps filled by the medians of other rows: none may know those held out."""
+        if self.gaps is None or others.gaps is None:
+            return self
+        X = self.X.copy()
+        for j in np.flatnonzero(self.gaps.any(axis=0)):
+            known = others.X[~others.gaps[:, j], j]
+            if known.size:
+                X[self.gaps[:, j], j] = np.median(known)
+        return replace(self, X=X)
 
     def then(self, other: Rows) -> Rows:
         """These rows and those of another batch."""
         ids = [self.node_ids, other.node_ids]
         mixed = len({a.dtype.kind for a in ids}) > 1
+        gaps = [np.zeros(r.X.shape, bool) if r.gaps is None else r.gaps for r in (self, other)]
         return Rows(
             np.concatenate([self.X, other.X]),
             np.concatenate([self.y, other.y]),
             np.concatenate([a.astype(object) for a in ids] if mixed else ids),
             np.concatenate([self.sample_weight, other.sample_weight]),
+            None if self.gaps is None and other.gaps is None else np.concatenate(gaps),
         )
 
 
@@ -98,7 +121,7 @@ class Design:
         data = self.problem.data
         assert data is not None
         ptr = np.array([0, data.n_rows])
-        pooled = LocalData(data.X, data.y, ptr, sample_weight=data.row_weight)
+        pooled = LocalData(data.X, data.y, ptr, sample_weight=data.row_weight, shrink=data.shrink)
         return Problem(Graph([0], [], []), pooled, loss=loss, lam=0.0)
 
     def to_units(self, w: Array, *, fill: bool = True) -> tuple[Array, Array]:
@@ -173,11 +196,12 @@ def scaling(rows: Rows, standardize: bool, fit_intercept: bool) -> tuple[Array, 
 def target_offset(rows: Rows, loss: Any, fit_intercept: bool) -> float:
     """The mean of a target far from zero, where an intercept can take it.
 
-    For losses that know only differences from the target the solution is the same; the tolerance
-    is then relative to the target's spread, not to its size.
+    For losses that know only differences from the target the solution is the same, since ridge
+    and lasso terms spare the intercept; the tolerance is then relative to the target's spread,
+    not to its size.
     """
     shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
-    if not fit_intercept or not shiftable or loss.l2 > 0 or getattr(loss, "l1", 0.0) > 0:
+    if not fit_intercept or not shiftable:
         return 0.0
     if not len(rows.y):
         return 0.0
@@ -239,18 +263,23 @@ def local_data(
     weighting: str,
     offset: float = 0.0,
 ) -> LocalData:
-    """The rows as the core wants them: scaled, with a constant, packed by node."""
+    """The rows as the core wants them: scaled, with a constant that is spared, packed by node."""
     X = (rows.X - shift) / scale
+    shrink = np.append(np.ones(X.shape[1]), 0.0) if fit_intercept else None
     if fit_intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
     even = (rows.sample_weight == 1.0).all()
     weight = None if even else rows.sample_weight
     data = LocalData.from_long(X, rows.y - offset, rows.node_ids, nodes, sample_weight=weight)
     factor = node_weight(data, weighting)
-    if factor is None:
-        return data
     return LocalData(
-        data.X, data.y, data.ptr, data.ids, sample_weight=data.sample_weight, node_weight=factor
+        data.X,
+        data.y,
+        data.ptr,
+        data.ids,
+        sample_weight=data.sample_weight,
+        node_weight=factor,
+        shrink=shrink,
     )
 
 

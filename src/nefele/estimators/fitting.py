@@ -108,8 +108,9 @@ def _contest(
 ) -> Contest:
     """The training rows of a split as a problem, and the held-out rows to judge its solutions."""
     model = copy.copy(template)
-    held, places = rows.take(split[1]), split[1]
-    design = make_design(model, rows.take(split[0]))
+    train, places = rows.take(split[0]), split[1]
+    held, train = rows.take(split[1]).filled_by(train), train.filled_by(train)
+    design = make_design(model, train)
     graph, labelled = design.problem.graph, design.problem.loss.labelled
     one_model = _one_model(model, design)
     model.graph_, model.nodes_ = graph, np.array(graph.ids)

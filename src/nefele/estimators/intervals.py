@@ -277,6 +277,7 @@ def _solve_batch(
         np.concatenate([[0], (data.ptr[1:] + data.n_rows * np.arange(count)[:, None]).ravel()]),
         sample_weight=(base * draws).ravel(),
         node_weight=None if factor is None else np.tile(factor, count),
+        shrink=data.shrink,
     )
     whole = Problem(copies, rows, loss=loss, penalty=problem.penalty, lam=problem.lam)
     with warnings.catch_warnings():
@@ -291,7 +292,9 @@ def _solve_batch(
         common, converged = np.empty((0, start.shape[1])), result.converged
         if pool:
             ends = data.n_rows * np.arange(count + 1)
-            merged = LocalData(rows.X, rows.y, ends, sample_weight=rows.row_weight)
+            merged = LocalData(
+                rows.X, rows.y, ends, sample_weight=rows.row_weight, shrink=rows.shrink
+            )
             alone = Graph(np.arange(count), [], [])
             found = whole_solve(Problem(alone, merged, loss=loss, lam=0.0), tol=tol)
             common, converged = found.w, converged and found.converged

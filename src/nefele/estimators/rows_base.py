@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nefele._checks import LARGEST, Array, is_frame
+from nefele._checks import LARGEST, Array, is_frame, type_name
+from nefele.encoding.encoder import TableEncoder, needs_encoding
+from nefele.encoding.groups import group_level
 from nefele.estimators.design import Rows, graph_nodes
 from nefele.estimators.nodes import column_of_array, split_nodes, text_column, unseen_message
 from nefele.graph import Graph
 from nefele.graph_learning.builders import MomentsKNN, TrainingRows
 from nefele.graphs import as_graph
+from nefele.result import DataWarning
 
 
 class NodeTags(BaseEstimator):
@@ -42,6 +46,7 @@ class RowsBase(NodeTags):
 
     graph: Any
     coords: Any = None  # of the nodes, for graph builders; only some estimators take them
+    _encodes: ClassVar[bool] = False  # whether tables may have text, dates and gaps
 
     graph_: Graph
     nodes_: NDArray[Any]
@@ -77,6 +82,7 @@ class RowsBase(NodeTags):
             names = list(X.columns) if is_frame(X) else []
             self._node_at = names.index(self.node) if self.node in names else None
         X, ids = split_nodes(X, self.node, node_ids)
+        X, gaps = self._encoded(X, ids, reset=reset)
         X = self._check_X(X, ids, reset=reset, y=y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         ids = np.zeros(len(X), dtype=np.int64) if ids is None else ids
@@ -89,7 +95,31 @@ class RowsBase(NodeTags):
         if not on.all():  # as if these rows were not there, also for what classes there are
             check_consistent_length(X, y)
             y = _safe_indexing(y, np.flatnonzero(on))
-        return Rows(X[on], self._check_target(y, X[on]), ids[on], weight[on])
+        if reset and self._encodes:
+            columns = np.flatnonzero(group_level(X[on], ids[on])).tolist()
+            known = self._names()
+            self.group_level_ = [j if known is None else known[j] for j in columns]
+        gaps = None if gaps is None else gaps[on]
+        return Rows(X[on], self._check_target(y, X[on]), ids[on], weight[on], gaps)
+
+    def _encoded(self, X: Any, ids: Any, *, reset: bool) -> tuple[Any, Any]:
+        """A table in numbers, and where these are fills; what needs no encoding as it is."""
+        if reset:
+            self.__dict__.pop("encoder_", None)
+            # Without node ids a column of text may well be these: it is asked for by an error.
+            if ids is None or not (self._encodes and is_frame(X) and needs_encoding(X)):
+                return X, None
+            self.encoder_ = TableEncoder().fit(X, node_ids=ids)
+            for name, why in self.encoder_.left_out_.items():
+                warnings.warn(f'Column "{name}" is left out: {why}.', DataWarning, stacklevel=4)
+        if not hasattr(self, "encoder_"):
+            return X, None
+        if not is_frame(X):
+            raise ValueError(
+                "The model was fitted to a table with text, dates or missing values, and needs "
+                f"one to predict; got {type_name(X)}. Pass a table with the same columns."
+            )
+        return self.encoder_.transform_with_gaps(X)
 
     def _check_X(self, X: Any, ids: Any, *, reset: bool, y: Any = "no_validation") -> Array:
         if y is None:
@@ -140,7 +170,8 @@ class RowsBase(NodeTags):
     def _refuse_text(self, column: Any, value: str, ids: Any) -> None:
         advice = "Encode it as numbers, or drop it."
         if ids is None:
-            advice = f"If it holds the node ids, pass node={_quoted(column)}; otherwise encode it."
+            advice = f"If it holds the node ids, pass node={_quoted(column)}; otherwise encode it, "
+            advice += "such as by nefele.TableEncoder()."
         raise ValueError(
             f"The features of X must be numbers; got {value!r} in column {_quoted(column)}. "
             f"{advice}"
@@ -157,7 +188,7 @@ class RowsBase(NodeTags):
             # Tools such as permutation_importance turn a table into an array: same columns.
             node = column_of_array(X, node, self._node_at, self.n_features_in_ + 1)
         X, ids = split_nodes(X, node, node_ids)
-        X = self._check_X(X, ids, reset=False)
+        X = self._check_X(self._encoded(X, ids, reset=False)[0], ids, reset=False)
         if ids is None and len(self.nodes_) > 1:
             raise ValueError(
                 f"The model has {len(self.nodes_)} nodes; pass the node of each row by "

@@ -15,6 +15,7 @@ from nefele import graph_learning, losses, penalties
 from nefele._checks import type_name
 from nefele._files import clear_parts
 from nefele._records import VersionError, read_record, write_record
+from nefele.encoding.encoder import TableEncoder
 from nefele.estimators._restoring import FITTED, check_restored, checked_coordinates, checked_rows
 from nefele.estimators.design import Rows
 from nefele.graph import Graph
@@ -57,6 +58,8 @@ class _Packer:
         if isinstance(value, Coordinates | Rows):
             kind = "coords" if isinstance(value, Coordinates) else "rows"
             return {kind: {k: self.pack(v, what) for k, v in vars(value).items()}}
+        if isinstance(value, TableEncoder):
+            return {"encoder": {"state": self.pack(value.to_state(), what)}}
         if isinstance(value, Loss | Penalty) and is_dataclass(value):
             return self._named(value, what)
         if hasattr(value, "fit_graph") and hasattr(value, "get_params"):
@@ -137,7 +140,12 @@ class UnknownError(Exception):
     """A file names something that this version of nefele does not have."""
 
 
-_WHOLE: dict[str, Any] = {"coords": checked_coordinates, "graph": Graph, "rows": checked_rows}
+_WHOLE: dict[str, Any] = {
+    "coords": checked_coordinates,
+    "encoder": TableEncoder.from_state,
+    "graph": Graph,
+    "rows": checked_rows,
+}
 _CLASSES: dict[str, Any] = {
     "builder": _known(graph_learning, GraphBuilder),
     "loss": _known(losses, Loss),

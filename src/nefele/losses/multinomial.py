@@ -79,10 +79,17 @@ class BoundMultinomial(BoundRows):
             return super().prox(v, step, start)
         from nefele._kernels.multinomial import multinomial_prox
 
-        l2 = np.where(self.labelled, self.l2, -1.0)
         z = (v if start is None else start).copy()
         rows = data.X, self.label, data.ptr, data.row_weight
-        return np.asarray(multinomial_prox(self.n_classes, *rows, l2, v, step, z))
+        terms = self.labelled, self.ridge
+        return np.asarray(multinomial_prox(self.n_classes, *rows, *terms, v, step, z))
+
+    def minimise(self) -> Array:
+        """As for all losses; what is alike in all classes and costs nothing is zero."""
+        blocks = super().minimise().reshape(self.n_nodes, self.n_classes, self.data.d)
+        free = ((self.ridge == 0) & (self.lasso == 0)).reshape(blocks.shape).all(axis=1)
+        common = np.where(free, blocks.mean(axis=1), 0.0)
+        return np.asarray((blocks - common[:, None, :]).reshape(self.n_nodes, self.d))
 
     def predict(self, w: Array) -> Array:
         weights = w.reshape(self.n_nodes, self.n_classes, self.data.d)[self.data.row_node]

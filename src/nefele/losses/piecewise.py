@@ -122,7 +122,7 @@ class BoundPiecewise(BoundPointwise):
     def curvature(self) -> Array:
         """Slopes change by about one over the spread of the labels."""
         size = self.data.node_sum(self.data.row_weight * (self.data.X**2).mean(axis=1))
-        return size / self.spread + 2 * self.l2
+        return size / self.spread + 2 * self.ridge.mean(axis=1)
 
     @cached_property
     def spread(self) -> float:
@@ -147,20 +147,14 @@ class BoundPiecewise(BoundPointwise):
         """
         from nefele._kernels.box import box_prox
 
-        shrink = 1 / (1 + 2 * step * self.l2)
-        data = self.data
-        z, a = box_prox(
-            data.X,
-            data.y,
-            data.ptr,
-            data.row_weight,
-            self.low,
-            self.high,
-            v * shrink[:, None],
-            step * shrink,
-            start,
-        )
-        return z, a
+        data, X = self.data, self.data.X
+        # With z = root t the ridge is gone: it only shortens the columns of each node.
+        root = 1 / np.sqrt(1 + 2 * step[:, None] * self.ridge)
+        if self.ridge.any():
+            X = X * root[data.row_node]
+        rows = X, data.y, data.ptr, data.row_weight, self.low, self.high
+        t, a = box_prox(*rows, v * root, step, start)
+        return root * t, a
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return BoxDual(self, w, target)
@@ -180,7 +174,7 @@ class BoxDual(RowDual):
         step = loss.steps()
         start = np.clip(loss.row_slope(loss.predict(w)), loss.low, loss.high)
         self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step, start)
-        self.zeta = 2 * loss.l2[:, None] * self.point
+        self.zeta = 2 * loss.ridge * self.point
         self.nu = np.zeros_like(w)
         self._weigh()
 
@@ -201,4 +195,4 @@ class BoxDual(RowDual):
 
     def settle(self, x: Array) -> None:
         self.a = self.a - self.give * self.loss.predict(x)
-        self.zeta = self.zeta - 2 * self.loss.l2[:, None] * x
+        self.zeta = self.zeta - 2 * self.loss.ridge * x

@@ -21,6 +21,8 @@ _COMPILED = 1000  # numbers in X from which compiled loops pay off
 class PointwiseLoss(Loss):
     """L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||w||^2 + l1 ||w||_1.
 
+    The two terms leave out the columns that the data spare, see `shrink` of `LocalData`.
+
     A subclass gives `f`, `slope` and `bend`. With `conjugate` (and `domain_ratio`, if its domain
     is not the whole line) certificates are proven; without it they rest on an estimated radius.
 
@@ -101,7 +103,8 @@ class BoundPointwise(BoundRows):
             data.y,
             data.ptr,
             data.row_weight,
-            np.where(self.labelled, self.l2, -1.0),
+            self.labelled,
+            self.ridge,
             v,
             step,
             (v if start is None else start).copy(),

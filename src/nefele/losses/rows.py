@@ -1,7 +1,8 @@
 """Losses that are weighted means over a node's rows: what all of them share.
 
-L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||w||^2 + l1 ||w||_1 with c_r = 1/m_i (or the sample
-weights, normalised per node). Nodes without rows have L_i = 0, without any regulariser.
+L_i(w) = sum_r c_r f(x_r^T w, y_r) + l2 ||p w||^2 + l1 ||p w||_1 with c_r = 1/m_i (or the sample
+weights, normalised per node) and p the data's `shrink`, mostly 1, and 0 for columns that are
+spared. Nodes without rows have L_i = 0, without any regulariser.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ class BoundRows(BoundLoss):
     def __init__(self, data: LocalData, d: int, l2: float, l1: float) -> None:
         self.data, self.d, self.n_nodes = data, d, data.n_nodes
         self.labelled = data.labelled
-        self.l2 = np.where(self.labelled, l2, 0.0)
-        self.l1 = np.where(self.labelled, l1, 0.0)
-        self.smooth = l1 == 0
+        p = np.ones(d) if data.shrink is None else np.tile(data.shrink, d // data.d)
+        # Weights of w_j^2 and |w_j|, shape (n_nodes, d).
+        self.ridge = np.where(self.labelled[:, None], l2 * p**2, 0.0)
+        self.lasso = np.where(self.labelled[:, None], l1 * p, 0.0)
+        self.smooth = l1 == 0 or not p.any()
         if np.abs(data.X).max(initial=0.0) > _LARGEST:
             raise ValueError("X^T X must be finite; its entries overflow. Rescale the features.")
-        self._ridge = 2 * self.l2[:, None, None] * np.eye(d)
+        self._ridge = 2 * self.ridge[:, :, None] * np.eye(d)
 
     # Functions of the rows: z has shape (n_rows,) or (n_rows, n_outputs).
 
@@ -75,17 +78,17 @@ class BoundRows(BoundLoss):
 
     def value(self, w: Array) -> Array:
         fit = self.node_mean(self.row_value(self.predict(w)))
-        return fit + self.l2 * (w * w).sum(axis=1) + self.l1 * np.abs(w).sum(axis=1)
+        return fit + (self.ridge * w * w + self.lasso * np.abs(w)).sum(axis=1)
 
     def grad(self, w: Array) -> Array:
         """Gradient of the differentiable part (all but l1)."""
-        return self.pull(self.row_slope(self.predict(w))) + 2 * self.l2[:, None] * w
+        return self.pull(self.row_slope(self.predict(w))) + 2 * self.ridge * w
 
     def hess(self, w: Array) -> Array | None:
         return self.gram(self.predict(w)) + self._ridge
 
     def strong_convexity(self) -> Array:
-        return 2 * self.l2
+        return 2 * self.ridge.min(axis=1)
 
     def curvature(self) -> Array:
         zero = np.zeros((self.n_nodes, self.d))
@@ -105,7 +108,7 @@ class BoundRows(BoundLoss):
         active = self.labelled.copy()
         for _ in range(_NEWTON_STEPS):
             rows = self.predict(z)
-            slope = self.pull(self.row_slope(rows)) + 2 * self.l2[:, None] * z
+            slope = self.pull(self.row_slope(rows)) + 2 * self.ridge * z
             slope += pull_back[:, None] * (z - v)
             model = self.gram(rows) + self._ridge + pull_back[:, None, None] * eye
             model[~self.labelled] = eye
@@ -120,13 +123,13 @@ class BoundRows(BoundLoss):
         return z
 
     def _model_step(self, model: Array, slope: Array, z: Array) -> Array:
-        """Minimiser of slope^T m + 1/2 m^T model m + l1 ||z + m||_1."""
-        if not self.l1.any():
+        """Minimiser of slope^T m + 1/2 m^T model m + l1 ||p (z + m)||_1."""
+        if not self.lasso.any():
             return -solve_blocks(model, slope)
         from nefele._kernels.lasso import lasso_quadratic
 
         linear = np.einsum("ijk,ik->ij", model, z) - slope
-        return lasso_quadratic(model, linear, self.l1, z) - z
+        return lasso_quadratic(model, linear, self.lasso, z) - z
 
     def dual_point(self, w: Array, target: Array) -> DualPoint | None:
         return RowDual(self, w, target)
@@ -136,10 +139,12 @@ class BoundRows(BoundLoss):
         return None
 
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
-        regular = self.l2[nodes].any() or self.l1[nodes].any()
+        held = ((self.ridge > 0) | (self.lasso > 0))[nodes].any(axis=0)
         rows = (self.data.row_weight > 0) & nodes[self.data.row_node]
-        escape = None if regular else self.escape_rows(rows)
-        return super().escape_nodes(nodes) if escape is None else escape
+        escape = None if held.all() else self.escape_rows(rows)
+        if escape is None:
+            return super().escape_nodes(nodes)
+        return escape[0], np.concatenate([escape[1], np.eye(self.d)[held]])
 
 
 def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]
@@ -161,7 +166,8 @@ class RowDual(DualPoint):
     """Row duals a_r = f'(x_r^T p_i) at a point p that moves; see math of the data-point dual.
 
     s_i = sum_r c_r x_r a_r + zeta_i + nu_i with zeta the ridge's and nu the l1 term's dual, and
-    L_i*(s_i) <= sum_r c_r f*(a_r) + ||zeta_i||^2 / (4 l2), nu_i inside its box.
+    L_i*(s_i) <= sum_r c_r f*(a_r) + sum_j zeta_ij^2 / (4 l2 p_j^2), nu_i inside its box; zeta is
+    zero where the ridge is.
     """
 
     def __init__(self, loss: BoundRows, w: Array, target: Array) -> None:
@@ -172,9 +178,9 @@ class RowDual(DualPoint):
     def _refresh(self, target: Array) -> None:
         self.z = self.loss.predict(self.point)
         self.a = self.loss.row_slope(self.z)
-        self.zeta = 2 * self.loss.l2[:, None] * self.point
+        self.zeta = 2 * self.loss.ridge * self.point
         rest = target - self.loss.pull(self.a) - self.zeta
-        self.nu = np.clip(rest, -self.loss.l1[:, None], self.loss.l1[:, None])
+        self.nu = np.clip(rest, -self.loss.lasso, self.loss.lasso)
 
     def flow(self) -> Array:
         return self.loss.pull(self.a) + self.zeta + self.nu
@@ -195,7 +201,7 @@ class RowDual(DualPoint):
 
     def settle(self, x: Array) -> None:
         self.a = self.a - self.loss.row_bend(self.z, self.loss.predict(x))
-        self.zeta = self.zeta - 2 * self.loss.l2[:, None] * x
+        self.zeta = self.zeta - 2 * self.loss.ridge * x
 
     def domain_ratio(self) -> Array:
         return node_max(self.loss.data, self.loss.row_ratio(self.a))
@@ -205,8 +211,8 @@ class RowDual(DualPoint):
         rows = theta[loss.data.row_node]
         scaled = self.a * (rows if self.a.ndim == 1 else rows[:, None])
         fit = loss.node_mean(loss.row_conjugate(scaled))
-        l2 = np.where(loss.l2 > 0, loss.l2, 1.0)
-        return fit + theta**2 * (self.zeta**2).sum(axis=1) / (4 * l2)
+        ridge = np.where(loss.ridge > 0, loss.ridge, 1.0)
+        return fit + theta**2 * (self.zeta**2 / (4 * ridge)).sum(axis=1)
 
 
 def solve_blocks(model: Array, right: Array) -> Array:

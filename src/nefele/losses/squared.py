@@ -22,6 +22,8 @@ _LARGE = 20_000  # parameters of all nodes from which sums over rows take long
 class Squared(PointwiseLoss):
     """L_i(w) = (1/m_i) sum_r (y_r - x_r^T w)^2 + l2 ||w||^2 + l1 ||w||_1, without a half.
 
+    The two terms leave out the columns that the data spare, see `shrink` of `LocalData`.
+
     Examples
     --------
     >>> from nefele import LocalData
@@ -48,7 +50,7 @@ class Squared(PointwiseLoss):
 
 
 class BoundSquared(BoundPointwise):
-    """Quadratic losses 1/2 w^T H_i w - b_i^T w + c_i with H_i = 2 X^T X / m_i + 2 l2 I.
+    """Quadratic losses 1/2 w^T H_i w - b_i^T w + c_i with H_i = 2 X^T X / m_i + 2 l2 P^2.
 
     Keeps the eigenbasis of every H_i, so that a prox with any step costs two small products;
     where rows are few and parameters many, Woodbury's identity on the rows instead.
@@ -84,7 +86,7 @@ class BoundSquared(BoundPointwise):
 
         out, data = np.empty(self.n_nodes), self.data
         squared_errors(data.X, data.y, data.ptr, data.row_weight, w, out)
-        return out + self.l2 * np.einsum("ij,ij->i", w, w)
+        return out + np.einsum("ij,ij,ij->i", self.ridge, w, w)
 
     def hess(self, w: Array) -> Array:
         return self.H
@@ -133,25 +135,25 @@ class BoundSquared(BoundPointwise):
     def _woodbury(self, step: Array, right: Array) -> Array:
         """(I + step H_i)^-1 right_i for vectors (n_nodes, d) or matrices (n_nodes, d, k).
 
-        With H = Z^T Z + 2 l2 I and t = step / (1 + 2 l2 step) the inverse is
-        (I - t Z^T (I + t Z Z^T)^-1 Z) / (1 + 2 l2 step).
+        With H = Z^T Z + R and the diagonal S = (I + step R)^-1 the inverse is
+        S - step S Z^T (I + step Z S Z^T)^-1 Z S.
         """
         single = right.ndim == 2
         columns = right[..., None] if single else right
-        shrink = 1 / (1 + 2 * self.l2 * step)
-        out = shrink[:, None, None] * columns
+        shrunk = 1 / (1 + 2 * self.ridge * step[:, None])
+        out = shrunk[:, :, None] * columns
         for nodes, rows in self._blocks:
             Z = np.sqrt(2 * self.data.row_weight[rows])[..., None] * self.data.X[rows]
-            Z_t, t = np.swapaxes(Z, 1, 2), (step * shrink)[nodes, None, None]
-            inner = np.linalg.solve(np.eye(rows.shape[1]) + t * (Z @ Z_t), Z @ out[nodes])
-            out[nodes] -= t * (Z_t @ inner)
+            back = (step[:, None] * shrunk)[nodes, :, None] * np.swapaxes(Z, 1, 2)
+            inner = np.linalg.solve(np.eye(rows.shape[1]) + Z @ back, Z @ out[nodes])
+            out[nodes] -= back @ inner
         return out[..., 0] if single else out
 
     def _lasso_prox(self, v: Array, step: Array, start: Array) -> Array:
         from nefele._kernels.lasso import lasso_quadratic
 
         model = self.H + np.eye(self.d) / step[:, None, None]
-        return lasso_quadratic(model, self.b + v / step[:, None], self.l1, start)
+        return lasso_quadratic(model, self.b + v / step[:, None], self.lasso, start)
 
     def minimise(self) -> Array:
         """Least-squares solutions of least norm (ridge: the unique ones).
@@ -160,7 +162,7 @@ class BoundSquared(BoundPointwise):
         """
         if not self.smooth:
             return super().minimise()
-        if not self.l2.any():
+        if not self.ridge.any():
             w = np.zeros((self.n_nodes, self.d))
             for nodes, rows in self._blocks:
                 root = np.sqrt(self.data.row_weight[rows])
@@ -186,4 +188,4 @@ class SquaredDual(QuadraticDual):
 
         loss, data, out = self.loss, self.loss.data, np.empty(self.loss.n_nodes)
         squared_conjugates(data.X, data.y, data.ptr, data.row_weight, self.point, theta, out)
-        return out + theta**2 * loss.l2 * np.einsum("ij,ij->i", self.point, self.point)
+        return out + theta**2 * np.einsum("ij,ij,ij->i", loss.ridge, self.point, self.point)

@@ -26,6 +26,7 @@ from nefele.estimators.fitting import (
     take_rows,
 )
 from nefele.losses import Logistic, Squared
+from nefele.penalties import as_penalty
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
@@ -36,6 +37,7 @@ from nefele.runs.split import folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold
+from nefele.selection.widening import widen
 
 _FARTHER = 1.5  # factor of the largest alpha
 _AGAIN = 1e-9  # rounding of a gap that is computed again
@@ -94,7 +96,7 @@ class Pipeline:
 
     @property
     def n_solves(self) -> int:
-        """How often `tick` is called, at most."""
+        """About how often `tick` is called: more often where the grid has to go on."""
         return (len(self.splits) + 2) * (self.config.n_alphas + (not self.automatic))
 
     def run(self, folder: RunFolder, tick: Tick) -> Stages:
@@ -127,6 +129,9 @@ class Pipeline:
             name = f"fold {number + 1}/{len(self.splits)}"
             work = partial(self._fold, train, split, alphas, name)
             folds.append(stage(f"fold-{number}", "cross-validation", work))
+        if self.automatic:
+            alphas = self._widened(alphas, folds, train, stage)
+            grid = {**grid, "alphas": alphas}
         held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
         chosen = self._choose(alphas, folds)
         fit = partial(self._path, alphas, chosen)
@@ -146,6 +151,25 @@ class Pipeline:
         if not self.automatic:
             alphas = np.unique(np.append(alphas, float(self.config.alpha)))[::-1]
         return {"alphas": np.array(alphas)}
+
+    def _widened(self, alphas: Array, folds: list[Arrays], train: Rows, stage: Any) -> Array:
+        """The alphas, and those by which the folds go on where the best one is the last."""
+
+        def more(new: Array, front: bool) -> Array:
+            for number, split in enumerate(self.splits):
+                name = f"fold {number + 1}/{len(self.splits)}, further"
+                work = partial(self._fold, train, split, new, name)
+                key = f"fold-{number}-{len(folds[number]['error'])}"
+                found = stage(key, "cross-validation", work)
+                parts = [folds[number]["error"], found["error"]]
+                missed = folds[number]["missed"] + found["missed"]
+                error = np.concatenate(parts[::-1] if front else parts)
+                folds[number] = {**folds[number], "error": error, "missed": missed}
+            return -np.stack([fold["error"] for fold in folds])
+
+        upward = not as_penalty(self.config.penalty).is_norm
+        scores = -np.stack([fold["error"] for fold in folds])
+        return widen(alphas, scores, more, upward=upward)
 
     def _told(self, name: str) -> Callable[[Result], object]:
         return lambda result: self.tick(name, float(result.gap))

@@ -60,7 +60,7 @@ def gap_text(gap: float) -> str:
 
 
 def edge_notes(chosen: int, alphas: Array, automatic: bool) -> list[str]:
-    """A note when the best alpha is at an end of the candidates."""
+    """A note when the best alpha is at an end of the candidates that were worth trying."""
     if not automatic or len(alphas) < 2:
         return []
     if chosen == 0:

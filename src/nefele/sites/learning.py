@@ -168,7 +168,9 @@ class Learner:
         data = local_data(rows, *args)
         if self.federation.weighting == "rows":
             factor = np.bincount(data.row_node, minlength=data.n_nodes) / scales.rows_per_node
-            data = LocalData(data.X, data.y, data.ptr, data.ids, node_weight=factor)
+            data = LocalData(
+                data.X, data.y, data.ptr, data.ids, node_weight=factor, shrink=data.shrink
+            )
         penalty = self.federation.penalty
         return Problem(self.graph, data, loss=self.loss, penalty=penalty, lam=lam)
 
@@ -198,7 +200,7 @@ class Learner:
             most = yield Sum(np.abs(rows.X).max(axis=0, initial=0.0), largest=True)
             scale = np.where(spread <= 1e-12 * most, np.inf, spread)
         target, offset = federation.target, 0.0
-        if federation.task == "regression" and not federation.l2:
+        if federation.task == "regression":
             offset = (float(target.low or 0.0) + float(target.high or 0.0)) / 2
         return Scales(shift, scale, offset, count / with_rows)
 

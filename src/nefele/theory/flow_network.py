@@ -233,7 +233,7 @@ def _row_arcs(problem: Problem) -> tuple[list[Any], float]:
     node = data.row_node[seen]
     rows = (node, np.full(len(node), ground), *ends, y / x, bend / (c * x * x))
     arcs = [rows]
-    for strength, is_ridge in ((bound.l2, True), (bound.l1, False)):
+    for strength, is_ridge in ((bound.ridge[:, 0], True), (bound.lasso[:, 0], False)):
         nodes = np.flatnonzero(strength > 0)
         k = strength[nodes]
         reach = np.full(len(nodes), np.inf) if is_ridge else k

@@ -54,7 +54,8 @@ def _warn(result: Result, tol: float | None, proof: bool) -> None:
             result.unbounded,
             "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
             "counts that are all zero): their parameters grow without bound. Give the loss a "
-            "regulariser, such as l2=1e-3.",
+            "regulariser, such as l2=1e-3; what it spares, such as intercepts, needs rows of every "
+            "class, or an edge to them.",
         ),
     ):
         if mask.any():

@@ -12,7 +12,7 @@ import numpy as np
 
 from nefele.problem import Problem
 
-_VERSION = 2  # of what is hashed, and in which order
+_VERSION = 3  # of what is hashed, and in which order
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), range)
 _DIGITS = 6
 
