@@ -15,6 +15,8 @@ from nefele._ids import describe, distinct
 from nefele.estimators import design as designs
 from nefele.estimators import saving
 from nefele.estimators.design import Design, Rows
+from nefele.estimators.layout import Layout
+from nefele.estimators.metric import check_layout, make_layout
 from nefele.estimators.nodes import row_places, unseen_message
 from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.graph import Graph
@@ -39,6 +41,9 @@ class GTVParameters(NodeTags):
     couple_intercept: bool = True
     weighting: str = "nodes"
     standardize: bool = False
+    scale: Any = None
+    hub: float = 0.0
+    features: str = "linear"
     coords: Any = None
     unseen: str = "raise"
     solver: Any = "auto"
@@ -87,6 +92,7 @@ class GTVBase(RowsBase, GTVParameters):
         self
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        self._forget_layout()
         design = self._make_design(rows, self._make_graph(rows))
         return self._solve(rows, design)
 
@@ -114,7 +120,16 @@ class GTVBase(RowsBase, GTVParameters):
         if not hasattr(self, "_flow") or getattr(self, "_rows", None) is None:
             return None
         design = self._make_design(self._rows, self.graph_)
-        return design.problem, design.from_units(*self._stacked()), self._flow
+        return design.problem, self._point(design), self._flow
+
+    def _point(self, design: Design) -> Array:
+        """The parameters of the fit as those of its problem."""
+        point = getattr(self, "_parameters", None)
+        return design.from_units(*self._stacked()) if point is None else np.asarray(point)
+
+    def _forget_layout(self) -> None:
+        for name in ("_layout", "_parameters", "_curve_weight"):
+            self.__dict__.pop(name, None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Any:
         first = not hasattr(self, "graph_")
@@ -127,16 +142,27 @@ class GTVBase(RowsBase, GTVParameters):
                 "without them. Save it by model.save(path, rows=True), or fit it again."
             )
         rows = self._rows.then(rows)
+        again = hasattr(self, "_layout")
+        self._forget_layout()
         design = self._make_design(rows, self.graph_)
-        coef, intercept = self._stacked()
-        w0 = design.from_units(coef, intercept)
+        if again:  # the metric is estimated again: what was fitted is of another problem
+            return self._solve(rows, design)
+        w0 = design.from_units(*self._stacked())
         same = self._flow.shape == (design.problem.graph.n_edges, w0.shape[1])
         return self._solve(rows, design, w0, self._flow if same else None)
 
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
         check_name(self.weighting, ("nodes", "rows"), "weighting")
-        check_name(self.unseen, ("raise", "pooled", "nearest"), "rule for unseen nodes")
+        check_name(self.unseen, ("raise", "pooled", "nearest", "centre"), "rule for unseen nodes")
+        check_layout(self.scale, self.hub, self.features)
+        if (self.scale is not None or self.hub) and not (
+            self.couple is None and self.couple_intercept
+        ):
+            raise ValueError(
+                "couple and couple_intercept must be left out with scale or hub; a scale of 0 "
+                "makes a coefficient common."
+            )
         if self.unseen == "nearest" and self.coords is None:
             raise ValueError(
                 'unseen="nearest" needs coords: a dict {node id: point} or a table with one row '
@@ -154,6 +180,10 @@ class GTVBase(RowsBase, GTVParameters):
         """The problem of these rows over this graph, and the way back to the units of X."""
         row_places(graph, rows.node_ids)  # all must be there
         intercept = bool(self.fit_intercept)
+        layout = self._make_layout(rows, graph)
+        if layout is not None:
+            args = (self._core_loss(), self.penalty, float(self.alpha), self.weighting)
+            return designs.laid_out(rows, graph, layout, *args, self._n_outputs)
         shift, scale = designs.scaling(rows, bool(self.standardize), intercept)
         coupled = designs.coupled_mask(
             self.couple, self.couple_intercept, self._names(), rows.X.shape[1], intercept
@@ -165,6 +195,22 @@ class GTVBase(RowsBase, GTVParameters):
             graph, data, loss, self.penalty, float(self.alpha), coupled, outputs
         )
         return Design(problem, shift, scale, coupled, outputs, offset)
+
+    def _make_layout(self, rows: Rows, graph: Graph) -> Layout | None:
+        """The metric, common part and centre that are asked for, or those of the fit."""
+        if hasattr(self, "_layout"):
+            return self._layout
+        return make_layout(
+            rows,
+            graph,
+            self._core_loss(),
+            scale=self.scale,
+            hub=float(self.hub),
+            features=self.features,
+            fit_intercept=bool(self.fit_intercept),
+            alpha=float(self.alpha),
+            standardize=bool(self.standardize),
+        )
 
     def _solve(self, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
         with warnings.catch_warnings():
@@ -188,10 +234,21 @@ class GTVBase(RowsBase, GTVParameters):
 
     def _store(self, rows: Rows, design: Design, result: Result) -> Any:
         """Set the fitted attributes from a solution of the design's problem."""
-        graph = design.problem.graph
+        graph = design.graph
         self.graph_ = graph
         self.nodes_ = np.array(graph.ids)
-        self.coef_, self.intercept_ = self._shaped(*design.to_units(result.w))
+        self._forget_layout()
+        for name in ("centre_coef_", "centre_intercept_"):
+            self.__dict__.pop(name, None)
+        coef, intercept = self._shaped(*design.to_units(result.w))
+        n = graph.n_nodes
+        self.coef_, self.intercept_ = coef[:n], intercept[:n]
+        if design.layout is not None:
+            self._layout, self._parameters = design.layout, result.w
+            if design.carried:
+                self._curve_weight = design.common_weights(result.w)
+        if design.hub:
+            self.centre_coef_, self.centre_intercept_ = coef[n], intercept[n]
         self.clusters_ = self._clusters(design, result.w)
         self.dual_gap_ = float(result.gap)
         self.status_ = str(result.status)
@@ -204,7 +261,8 @@ class GTVBase(RowsBase, GTVParameters):
 
     def _clusters(self, design: Design, w: Array) -> NDArray[np.int64]:
         part = design.coupled_part(w) if design.problem.coupled else w
-        return equal_groups(design.problem.graph, part)
+        labels = equal_groups(design.problem.graph, part)[: design.graph.n_nodes]
+        return np.unique(labels, return_inverse=True)[1] if design.hub else labels
 
     def _pool(self, design: Design) -> None:
         """The pooled model with the same weighting, for ids that the graph does not know."""
@@ -238,6 +296,12 @@ class GTVBase(RowsBase, GTVParameters):
     def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
         """Models for rows of unknown nodes, by the rule `unseen`."""
         lost = place < 0
+        if self.unseen == "centre":
+            if not hasattr(self, "centre_coef_"):
+                raise ValueError('unseen="centre" needs a centre: fit with hub > 0.')
+            coef = np.concatenate([self.coef_, self.centre_coef_[None]])
+            intercept = np.append(self.intercept_, np.asarray(self.centre_intercept_)[None], axis=0)
+            return np.where(lost, len(self.coef_), place), coef, intercept
         if self.unseen == "pooled":
             if not hasattr(self, "pooled_coef_"):
                 raise ValueError('unseen="pooled" must be set before fit; fit again.')
@@ -263,7 +327,17 @@ def raw(model: GTVBase, X: Array, ids: Any) -> Array:
     if (place < 0).any():
         place, coef, intercept = model._cover(ids, place)
     product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
-    return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+    layout = getattr(model, "_layout", None)
+    if layout is None or layout.smooth is None:
+        return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+    straight = np.einsum(product, layout.clip(X), coef[place]) + intercept[place]
+    return np.asarray(straight + curve_weights(model, place) * layout.smooth(X))
+
+
+def curve_weights(model: GTVBase, place: NDArray[np.int64]) -> Any:
+    """Weight of the common curves in the model of each row; 1 where the target was shifted."""
+    weight = getattr(model, "_curve_weight", None)
+    return 1.0 if weight is None else weight[np.minimum(place, len(weight) - 1)]
 
 
 def as_loss(loss: Any, names: dict[str, type[Loss]]) -> Loss:

@@ -59,7 +59,7 @@ def check_restored(model: Any) -> None:
 
 def _gap_again(model: Any) -> float:
     design = model._make_design(model._rows, model.graph_)
-    w, problem = design.from_units(*model._stacked()), design.problem
+    w, problem = model._point(design), design.problem
     certificate = problem.certificate(w, model._flow)
     return float(relative_gap(problem, certificate.objective, certificate.gap_abs))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, check_name
 from nefele._ids import distinct
 from nefele.data import LocalData
+from nefele.estimators.layout import Layout, with_centre
 from nefele.graph import Graph
 from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.penalties import as_penalty
@@ -89,6 +90,13 @@ class Design:
         Parameter vectors per node: 1, or the number of classes of a multinomial model.
     offset : float
         Taken from the target, and added to every intercept.
+    layout : Layout or None
+        A metric, a common part, a centre; then the columns are as it says, and the last node of
+        the problem is the centre where there is one.
+    carried : bool
+        Whether the common part is a column of its own instead of a shift of the target.
+    plain : Graph or None
+        The graph without the centre.
     """
 
     problem: Problem
@@ -97,6 +105,19 @@ class Design:
     coupled: Mask
     n_outputs: int = 1
     offset: float = 0.0
+    layout: Layout | None = None
+    carried: bool = False
+    plain: Graph | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the nodes, without the centre."""
+        return self.problem.graph if self.plain is None else self.plain
+
+    @property
+    def hub(self) -> bool:
+        """Whether the last node of the problem is the centre."""
+        return self.layout is not None and self.layout.hub > 0
 
     @property
     def fit_intercept(self) -> bool:
@@ -132,6 +153,9 @@ class Design:
         out where w is not one model per node of the problem's graph.
         """
         blocks = w.reshape(len(w), self.n_outputs, len(self.coupled))
+        if self.layout is not None:
+            coef, intercept, _ = self.layout.to_units(blocks, self.carried)
+            return coef, intercept + self.offset
         d = len(self.shift)
         coef = blocks[:, :, :d] / self.scale
         constant = blocks[:, :, d] if self.fit_intercept else np.zeros(blocks.shape[:2])
@@ -151,6 +175,12 @@ class Design:
         else:
             intercept[bare] = constant[bare] - coef[bare] @ self.shift
         return coef, intercept
+
+    def common_weights(self, w: Array) -> Array:
+        """Weight of the common part in each model, shape (n_nodes,)."""
+        assert self.layout is not None
+        blocks = w.reshape(len(w), self.n_outputs, len(self.coupled))
+        return self.layout.to_units(blocks, self.carried)[2][:, 0]
 
     def _means(self, values: Array, there: Mask) -> Array:
         """Mean over the nodes with rows of each node's component, or of the graph if it has none.
@@ -281,6 +311,54 @@ def local_data(
         node_weight=factor,
         shrink=shrink,
     )
+
+
+def laid_out(
+    rows: Rows, graph: Graph, layout: Layout, loss: Any, penalty: Any, alpha: float, weighting: str,
+    n_outputs: int,
+) -> Design:
+    """The design of rows in a metric, with what is common to all nodes, and with a centre."""
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    carried = layout.has_common and not shiftable
+    offset = target_offset(rows, loss, layout.fit_intercept)
+    X = layout.columns(rows.X, carried)
+    target = rows.y - offset
+    if layout.has_common and shiftable:
+        target = target - layout.common(rows.X)
+    even = (rows.sample_weight == 1.0).all()
+    data = LocalData.from_long(
+        X, target, rows.node_ids, graph.ids, sample_weight=None if even else rows.sample_weight
+    )
+    data = LocalData(
+        data.X,
+        data.y,
+        data.ptr,
+        data.ids,
+        sample_weight=data.sample_weight,
+        node_weight=node_weight(data, weighting),
+        shrink=_shrink(layout, loss, X.shape[1]),
+    )
+    whole = np.ones(X.shape[1], dtype=bool)
+    problem = make_problem(
+        with_centre(graph, layout.hub), data, loss, penalty, alpha, whole, n_outputs
+    )
+    return Design(
+        problem, layout.shift, layout.scale, whole, n_outputs, offset, layout, carried, graph
+    )
+
+
+def _shrink(layout: Layout, loss: Any, width: int) -> Array | None:
+    """What ridge and lasso terms see of the parameters: coefficients, but for the constant."""
+    if not loss.l2 > 0 and not getattr(loss, "l1", 0.0) > 0:
+        return None
+    factor = layout.F.diagonal().copy()
+    if (layout.F != np.diag(factor)).any():
+        raise ValueError(
+            "l2 and l1 of the loss must be 0 with a scale that is a full matrix; give the "
+            "deviation of each coefficient, or leave the terms out: the coupling shrinks."
+        )
+    factor[layout.personal == len(layout.shift)] = 0.0
+    return np.concatenate([factor, np.zeros(width - len(factor))])
 
 
 def make_problem(

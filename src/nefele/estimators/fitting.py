@@ -66,12 +66,14 @@ def store(model: GTVBase, rows: Rows, design: Design, result: Result) -> Any:
 
 def parameters(model: GTVBase, design: Design) -> tuple[Array, Array]:
     """Parameters and duals of a fitted model as those of the design's problem."""
-    return design.from_units(*model._stacked()), model._flow
+    return model._point(design), model._flow
 
 
 def in_units(model: GTVBase, design: Design, w: Array) -> tuple[Array, Array]:
     """Coefficients and intercepts, as the fitted attributes have them, of parameters w."""
-    return model._shaped(*design.to_units(w))
+    coef, intercept = model._shaped(*design.to_units(w))
+    n = design.graph.n_nodes
+    return coef[:n], intercept[:n]
 
 
 def path_points(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:
@@ -84,7 +86,10 @@ def clusters_along(model: GTVBase, design: Design, points: list[Result]) -> NDAr
     (own,) = path_points(model, design, np.zeros(1))
     parts = [design.coupled_part(point.w) for point in (own, *points)]
     problem = design.problem
-    return cluster_table(problem.graph, parts[0], parts[1:], problem.loss.labelled)
+    table = cluster_table(problem.graph, parts[0], parts[1:], problem.loss.labelled)
+    if not design.hub:
+        return table
+    return np.stack([np.unique(row[:-1], return_inverse=True)[1] for row in table])
 
 
 def run_fold(
@@ -111,9 +116,11 @@ def _contest(
     train, places = rows.take(split[0]), split[1]
     held, train = rows.take(split[1]).filled_by(train), train.filled_by(train)
     design = make_design(model, train)
-    graph, labelled = design.problem.graph, design.problem.loss.labelled
+    graph, labelled = design.graph, design.problem.loss.labelled
     one_model = _one_model(model, design)
     model.graph_, model.nodes_ = graph, np.array(graph.ids)
+    if design.layout is not None:
+        model._layout = design.layout
     coef, intercept = model._shaped(*design.to_units(one_model, fill=False))
     model.pooled_coef_, model.pooled_intercept_ = coef[0], intercept[0]
     place, left_out = graph.positions(held.node_ids), 0
@@ -127,6 +134,10 @@ def _contest(
 
     def score(w: Array, fill: bool) -> float:
         model.coef_, model.intercept_ = model._shaped(*design.to_units(w, fill=fill))
+        if design.hub:
+            model.centre_coef_, model.centre_intercept_ = model.coef_[-1], model.intercept_[-1]
+        if design.carried:
+            model._curve_weight = design.common_weights(w)
         z = raw(model, held.X, held.node_ids)  # once for all that the judge asks
         shown: Any = copy.copy(model)
 

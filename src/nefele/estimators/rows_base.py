@@ -213,7 +213,8 @@ class RowsBase(NodeTags):
         if isinstance(self.graph, Graph):
             return self.graph
         if self.graph is None:
-            if self.node is None and not rows.node_ids.any():
+            alone = self.node is None and not rows.node_ids.any()
+            if alone or getattr(self, "hub", 0.0) == 1:  # one node, or all joined by the centre
                 return graph_nodes(rows.node_ids)
             builder: Any = MomentsKNN()
         elif hasattr(self.graph, "fit_graph"):

@@ -33,6 +33,8 @@ class Form:
         Whether coefficients may depend on each other: F is lower triangular, not diagonal.
     groups : int array of shape (d,)
         Group of columns with the same ridge, -1 for none.
+    fixed : array of shape (p, p), optional
+        The factor where it is given and only the ridges are estimated.
 
     Examples
     --------
@@ -45,10 +47,13 @@ class Form:
     p: int
     full: bool
     groups: Index
+    fixed: Array | None = None
 
     @property
     def entries(self) -> tuple[Index, Index]:
         """Places of the free entries of F."""
+        if self.fixed is not None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         place = np.tril_indices(self.p) if self.full else (np.arange(self.p),) * 2
         return np.asarray(place[0]), np.asarray(place[1])
 
@@ -59,6 +64,8 @@ class Form:
 
     def F(self, x: Array) -> Array:
         """The factor of free numbers x."""
+        if self.fixed is not None:
+            return self.fixed
         out = np.zeros((self.p, self.p))
         out[self.entries] = x[: len(self.entries[0])]
         return out

@@ -230,6 +230,18 @@ class Family:
             best = self._best()
         return self._sharpened(best)
 
+    def of(self, name: str, coupling: Coupling | None = None) -> Tried | None:
+        """One member, without a choice; None when there is no such."""
+        straight = columns_of(self.table)
+        self._try(name, straight, coupling)
+        if not self.tried:
+            return None
+        if self.curves:
+            curved = self._with_curves(self.tried[-1])
+            if curved is not None:
+                self._try(name, curved, coupling)
+        return self._sharpened(self.tried[-1])
+
     def _sharpened(self, best: Tried) -> Tried:
         """The same member, its components as exact as is worth the time."""
         few = len(best.fit.found.x) <= _FEW
