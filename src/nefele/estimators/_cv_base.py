@@ -16,16 +16,18 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
-from nefele.estimators import fitting
+from nefele.estimators import auto, fitting
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
+from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer
+from nefele.selection.verdict import Verdict
 from nefele.selection.widening import joined, widen
 
 _BASELINES = ("own", "pooled")
@@ -34,6 +36,8 @@ _COPIED = (
     "nodes_",
     "coef_",
     "intercept_",
+    "centre_coef_",
+    "centre_intercept_",
     "clusters_",
     "graph_",
     "dual_gap_",
@@ -63,6 +67,8 @@ class GTVBaseCV(GTVParameters):
     _advice = ""
 
     _: KW_ONLY
+    penalty: Any = "auto"
+    features: str = "auto"
     alphas: Any = None
     n_alphas: int = 30
     cv: Any = None
@@ -74,7 +80,15 @@ class GTVBaseCV(GTVParameters):
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
         if params["loss"] is None:
             del params["loss"]
+        if isinstance(params["penalty"], str) and params["penalty"] == "auto":
+            params["penalty"] = "l2"
+        if params["features"] == "auto":
+            params["features"] = "linear"
         return self._estimator(**params)
+
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.penalty, str) and self.penalty == "auto"
 
     def fit(
         self,
@@ -104,6 +118,9 @@ class GTVBaseCV(GTVParameters):
         """
         model = self._template()
         rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
+        self._forget()
+        if self._automatic:
+            return self._fit_auto(model, rows, (X, y, sample_weight, node_ids, groups))
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
         scoring = self._scoring(model, X, sample_weight)
         design = fitting.make_design(model, rows)
@@ -124,6 +141,76 @@ class GTVBaseCV(GTVParameters):
         self._mark_clusters(model, design, points)
         self._finish(model, rows, design, points)
         return self
+
+    def _forget(self) -> None:
+        for name in ("coupling_", "candidates_", "scale_", "hub_"):
+            self.__dict__.pop(name, None)
+
+    def _fit_auto(self, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
+        """Choose the coupling itself; see `nefele.estimators.auto`."""
+        self._check_auto()
+        curves = self.features in ("auto", "spline")
+        graph = auto.graph_of(model, rows)
+        choice = auto.choose_coupling(model, rows, graph, curves=curves)
+        known = all(np.isfinite(choice.errors.get(k, np.nan)).all() for k in ("coupled", "pooled"))
+        if self.cv is None and self.scoring is None and known:
+            self._record_auto(choice, rows, graph)
+        else:
+            splits = self._splits(*given, rows)
+            scorer, table = self._scoring(model, given[0], given[2])
+            args = (curves, scorer, table)
+            tried = Parallel(n_jobs=self.n_jobs)(
+                delayed(auto.run_fold)(model, rows, split, *args) for split in splits
+            )
+            self.alphas_ = np.array([choice.alpha])
+            self._record([fold for fold in tried if np.isfinite(fold.scores).all()], tried)
+        auto.apply(model, choice, rows.X.shape[1])
+        design = model._make_design(rows, graph)
+        self.best_estimator_ = fitting.fit_design(model, rows, design, auto.start_of(choice, design))
+        self.clearest_alpha_ = self.clearest_clusters_ = None
+        self.cv_results_["n_clusters"] = np.array([int(model.clusters_.max()) + 1])
+        self.coupling_ = choice.words
+        self.candidates_ = auto.table_of_candidates(choice, rows)
+        self.scale_, self.hub_ = model.scale, model.hub
+        self._copy(model)
+        return self
+
+    def _check_auto(self) -> None:
+        if self.alphas is not None:
+            raise ValueError(
+                'alphas must go with a penalty by name, such as penalty="l2"; the coupling that '
+                'penalty="auto" chooses has a strength of its own.'
+            )
+        if self.scale is not None or self.hub or self.couple is not None:
+            raise ValueError(
+                'scale, hub and couple must go with a penalty by name, such as "squared_l2"; '
+                'penalty="auto" chooses them.'
+            )
+
+    def _record_auto(self, choice: auto.Choice, rows: Rows, graph: Graph) -> None:
+        """Scores at rows left out one by one."""
+        self.alphas_ = np.array([choice.alpha])
+        self.alpha_ = self.best_alpha_ = choice.alpha
+        self.best_index_, self.n_left_out_ = 0, 0
+        means = {
+            name: -float(np.average(errors, weights=rows.sample_weight))
+            for name, errors in choice.errors.items()
+        }
+        self.best_score_ = means["coupled"]
+        self.cv_results_ = {
+            "alpha": self.alphas_.copy(),
+            "mean_test_score": np.array([self.best_score_]),
+            "std_test_score": np.zeros(1),
+            "rank_test_score": np.ones(1, dtype=np.int64),
+        }
+        self._n_judged = self._n_own = len(rows.y)
+        self.baseline_scores_ = {"own": means["own"], "pooled": means["pooled"]}
+        self._take_verdict(auto.verdict_of(choice, rows, graph))
+
+    def _take_verdict(self, verdict: Verdict) -> None:
+        self.verdict_ = verdict
+        self.gain_, self.gain_se_ = verdict.gain.mean, verdict.gain.error
+        self.coupling_helps_ = verdict.helps in ("yes", "probably")
 
     def _folds(
         self,
@@ -256,9 +343,7 @@ class GTVBaseCV(GTVParameters):
         if not self._n_own:  # whole nodes are held out: there are no own rows to learn from
             own = float("nan")
         self.baseline_scores_ = {"own": own, "pooled": pooled}
-        self.verdict_ = judged(folds, self.one_se)
-        self.gain_, self.gain_se_ = self.verdict_.gain.mean, self.verdict_.gain.error
-        self.coupling_helps_ = self.verdict_.helps in ("yes", "probably")
+        self._take_verdict(judged(folds, self.one_se))
 
     def _mark_clusters(self, model: Any, design: Design, points: list[Result]) -> None:
         """Clusters along the path of all rows, and the alpha where they are clearest."""
@@ -274,6 +359,9 @@ class GTVBaseCV(GTVParameters):
         model.set_params(alpha=self.alpha_)
         final = design.with_alpha(self.alpha_)
         self.best_estimator_ = fitting.fit_design(model, rows, final, start.w, start.u)
+        self._copy(model)
+
+    def _copy(self, model: Any) -> None:
         for name in _COPIED:
             if hasattr(model, name):
                 setattr(self, name, copy.copy(getattr(model, name)))
@@ -301,6 +389,15 @@ class GTVBaseCV(GTVParameters):
         results, k = self.cv_results_, self.best_index_
         count = results["n_clusters"][k]
         rule = " (one standard error from the best)" if self.one_se else ""
+        if self._automatic:
+            return "\n".join(
+                [
+                    f"coupling: {self.coupling_}",
+                    f"score {self.best_score_:.4g} at left-out rows; own data only: "
+                    f"{self._own_words()}; one model: {self.baseline_scores_['pooled']:.4g}",
+                    self.verdict_.text(),
+                ]
+            )
         lines = [
             f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
             f"held-out rows, {count} cluster{'s' if count != 1 else ''}",

@@ -14,7 +14,7 @@ from nefele.mixed.coupling import Index, mean_degree
 from nefele.mixed.smooth import Smooth
 
 # Deviation over the nodes of the weight of the common part, where no target can be shifted by it.
-_CARRIED = 0.01
+CARRIED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Layout:
     def columns(self, X: Array, carried: bool) -> Array:
         """The problem's X; its last column is the common part where this is `carried`."""
         own = self.standard(X)[:, self.personal] @ self.F
-        return np.column_stack([own, _CARRIED * self.common(X)]) if carried else own
+        return np.column_stack([own, CARRIED * self.common(X)]) if carried else own
 
     def to_units(self, blocks: Array, carried: bool) -> tuple[Array, Array, Array]:
         """Coefficients, intercepts and weights of the common part, for parameters (n, k, columns).
@@ -82,7 +82,7 @@ class Layout:
         """
         n, k, width = blocks.shape
         p, d = len(self.personal), len(self.shift)
-        weight = _CARRIED * blocks[:, :, p] if carried else np.ones((n, k))
+        weight = CARRIED * blocks[:, :, p] if carried else np.ones((n, k))
         whole = weight[:, :, None] * self.shared
         whole[:, :, self.personal] += blocks[:, :, :p] @ self.F.T
         coef = whole[:, :, :d] / self.scale

@@ -1,0 +1,215 @@
+"""Which coupling, chosen by the estimator: the family of mixed and spatial models.
+
+Own data only, one model, a centre, a graph and a centre are compared at rows that are left out one
+by one; see `nefele.mixed.family`. What is chosen is then fitted as a problem of the core, in its
+metric and over the graph with a centre, so that it has a certificate as any other fit.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.estimators import fitting
+from nefele.estimators.design import Design, Rows, graph_nodes
+from nefele.estimators.layout import CARRIED, Layout
+from nefele.estimators.metric import (
+    alpha_of,
+    layout_of_member,
+    make_layout,
+    response_of,
+    table_of,
+)
+from nefele.graph import Graph
+from nefele.losses import Multinomial
+from nefele.mixed.components import Form
+from nefele.mixed.family import INTERCEPTS, ONE, SLOPES, Family, Tried, columns_of
+from nefele.mixed.fitting import fit
+from nefele.mixed.response import Response
+from nefele.selection.folds import Fold
+from nefele.selection.verdict import Verdict
+
+Told = Callable[[str], object]
+
+_ALONE = 100.0  # deviation of coefficients, in units of the noise, that leaves nodes to themselves
+_TOGETHER = 1e-3  # and one that leaves them nothing of their own
+_WORK = 2e8  # numbers in one evaluation, beyond which own models are not compared
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A coupling that was chosen, and what it was compared with.
+
+    Attributes
+    ----------
+    layout : Layout
+    alpha : float
+    words : str
+        The coupling in words.
+    member : Tried or None
+        The chosen member, fitted to the target less `shift`.
+    tried : list of Tried
+    errors : dict of str to arrays of shape (n_rows,)
+        What the prediction of each left-out row costs: "own", "pooled", "coupled".
+    """
+
+    layout: Layout
+    alpha: float
+    words: str
+    member: Tried | None
+    tried: list[Tried]
+    errors: dict[str, Array]
+    shift: float = 0.0
+
+
+def graph_of(model: Any, rows: Rows) -> Graph:
+    """The graph of the model; without any, nodes that only the centre joins."""
+    return graph_nodes(rows.node_ids) if model.graph is None else fitting.make_graph(model, rows)
+
+
+def choose_coupling(
+    model: Any, rows: Rows, graph: Graph, *, curves: bool, told: Told | None = None
+) -> Choice:
+    """The member of the family that suits these rows."""
+    loss, intercept = model._core_loss(), bool(model.fit_intercept)
+    if isinstance(loss, Multinomial):
+        return _many_classes(model, rows, graph)
+    response = response_of(loss)
+    shift = 0.0
+    if response.direct and intercept:
+        shift = float(np.average(rows.y, weights=rows.sample_weight))
+    table = table_of(replace(rows, y=rows.y - shift), graph, intercept)
+    say = None if told is None else (lambda tried: told(tried.words))
+    family = Family(table, response, graph, curves=curves, told=say)
+    best = family.choose()
+    errors = {"coupled": best.errors, "pooled": family.tried[0].errors}
+    errors["own"] = _own(family, response, errors["pooled"])
+    member = best if best.name != ONE else _together(family, best)
+    layout = layout_of_member(member, intercept)
+    if intercept and len(layout.shift) not in layout.personal:  # the constant is common
+        shared = layout.shared.copy()
+        shared[-1] += shift
+        layout = replace(layout, shared=shared)
+    alpha = alpha_of(member, graph, loss)
+    return Choice(layout, alpha, best.words, member, family.tried, errors, shift)
+
+
+def _together(family: Family, best: Tried) -> Tried:
+    """One model, as the problem of nodes that have as good as nothing of their own."""
+    columns = best.columns
+    personal = columns.personal[-1:] if len(columns.personal) else np.array([0])
+    fixed = Form(1, False, columns.groups, np.full((1, 1), _TOGETHER))
+    fitted = fit(columns.data, family.response, personal, fixed)
+    return replace(best, fit=fitted)
+
+
+def _own(family: Family, response: Response, pooled: Array) -> Array:
+    """Errors of models that nodes make of their own rows; of one model where these say nothing."""
+    columns = columns_of(family.table)
+    p, d, n = len(columns.personal), columns.data.X.shape[1], family.table.n_nodes
+    if not p or n * p * (p * p + d * d) > _WORK:
+        return np.full(len(pooled), np.nan)
+    fixed = Form(p, False, columns.groups, _ALONE * np.eye(p))
+    try:
+        fitted = fit(columns.data, response, columns.personal, fixed)
+    except np.linalg.LinAlgError:
+        return np.full(len(pooled), np.nan)
+    errors = np.empty(len(pooled))
+    errors[columns.order] = response.errors(fitted.left_out(), columns.data.y)
+    return errors
+
+
+def _many_classes(model: Any, rows: Rows, graph: Graph) -> Choice:
+    """More than two classes: the deviations of each against the others, by the centre."""
+    hub = 0.5 if graph.n_edges else 1.0
+    layout = make_layout(
+        rows,
+        graph,
+        model._core_loss(),
+        scale="auto",
+        hub=hub,
+        features="linear",
+        fit_intercept=bool(model.fit_intercept),
+        alpha=1.0,
+        standardize=True,
+    )
+    assert layout is not None
+    counts = np.bincount(graph.positions(rows.node_ids), rows.sample_weight, graph.n_nodes)
+    degree = 2.0 * float(graph.weight.sum()) / max(graph.n_nodes, 1) or 1.0
+    alpha = 1.0 / (float(counts[counts > 0].mean()) * degree)
+    by = "the centre" if hub == 1 else "graph 50%, centre 50%"
+    return Choice(layout, alpha, f"personal {SLOPES} by {by}", None, [], {})
+
+
+def apply(model: Any, choice: Choice, d: int) -> None:
+    """Give the chosen coupling to an estimator with a fixed alpha."""
+    layout = choice.layout
+    width = d + int(layout.fit_intercept)
+    unit = np.append(layout.scale, 1.0) if layout.fit_intercept else layout.scale
+    covariance = np.zeros((width, width))
+    covariance[np.ix_(layout.personal, layout.personal)] = layout.F @ layout.F.T
+    covariance /= np.outer(unit, unit)
+    model.set_params(
+        penalty="squared_l2",
+        alpha=choice.alpha,
+        scale=covariance,
+        hub=float(layout.hub),
+        features="linear" if layout.smooth is None else "spline",
+    )
+    model._layout = layout
+
+
+def start_of(choice: Choice, design: Design) -> Array | None:
+    """The member's models as parameters of the design's problem, the centre last."""
+    member = choice.member
+    if member is None or design.n_outputs > 1:
+        return None
+    found, layout = member.fit.found.model, choice.layout
+    common = found.b[member.fit.personal]
+    own = np.concatenate([common + found.r, common[None]])
+    own[:, layout.personal == len(layout.shift)] += choice.shift - design.offset
+    w = np.linalg.solve(layout.F, own.T).T
+    if design.carried:
+        w = np.column_stack([w, np.full(len(w), 1 / CARRIED)])
+    return w if layout.hub else w[:-1]
+
+
+def verdict_of(choice: Choice, rows: Rows, graph: Graph) -> Verdict:
+    """What the coupling gains, over the nodes, at rows that are left out one by one."""
+    place = graph.positions(rows.node_ids)
+    weight = np.bincount(place, rows.sample_weight, graph.n_nodes)
+    on = weight > 0
+
+    def by_node(errors: Array) -> Array:
+        return np.bincount(place, rows.sample_weight * errors, graph.n_nodes)[on] / weight[on]
+
+    parts = [by_node(choice.errors[name]) for name in ("own", "pooled", "coupled")]
+    return Verdict(*parts, weight[on], np.asarray(graph.ids)[on].tolist())
+
+
+def table_of_candidates(choice: Choice, rows: Rows) -> list[dict[str, Any]]:
+    """The members that were compared: words, mean error at left-out rows, Akaike's criterion."""
+    found = []
+    for tried in choice.tried:
+        error = float(np.average(tried.errors, weights=rows.sample_weight))
+        found.append({"coupling": tried.words, "error": error, "aic": tried.fit.found.aic})
+    return found
+
+
+def run_fold(
+    template: Any, rows: Rows, split: Any, curves: bool, scorer: Any = None, table: Any = None
+) -> Fold:
+    """Choose on the training rows of a split, and judge on the others."""
+    model = copy.copy(template)
+    train = rows.take(split[0])
+    train = train.filled_by(train)
+    graph = graph_of(model, rows if model.graph is None else train)
+    model.graph = graph
+    choice = choose_coupling(model, train, graph, curves=curves)
+    apply(model, choice, rows.X.shape[1])
+    return fitting.run_fold(model, rows, split, np.array([choice.alpha]), scorer, None, table)
