@@ -39,8 +39,8 @@ class GTVParameters(NodeTags):
     fit_intercept: bool = True
     couple: Any = None
     couple_intercept: bool = True
-    weighting: str = "nodes"
-    standardize: bool = False
+    weighting: str = "rows"
+    standardize: bool = True
     scale: Any = None
     hub: float = 0.0
     features: str = "linear"

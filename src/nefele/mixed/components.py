@@ -14,9 +14,10 @@ from nefele.mixed.likelihood import Evaluation, Likelihood
 # Relative to the noise. At the least a coefficient is as good as common, and the likelihood still
 # tells whether it should not be.
 _LEAST, _FIRST, _MOST = 1e-3, 0.3, 1e3
-_LOG_RIDGE, _FIRST_LOG_RIDGE = (-12.0, 25.0), 2.0
+_LOG_RIDGE, _FIRST_RIDGE = (-12.0, 25.0), 0.01
 _UNIT = 10.0  # the optimiser's first step has length 1; factors of coefficients are smaller
-_MOST_STEPS = 200
+_MOST_STEPS, _TRIES = 200, 4
+_AGAIN, _CLEAR = 0.05, 0.1  # where to start again, and the gain that this must promise
 # Change of the deviance that is none: to the last digit, to report, to compare.
 FINE, FAIR, ROUGH = 1e-5, 1e-3, 0.05
 
@@ -82,11 +83,11 @@ class Form:
         by_group = np.bincount(self.groups[on], found.slope_ridge[on], self.n_groups)
         return np.concatenate([found.slope_F[self.entries], by_group])
 
-    def start(self) -> Array:
-        """A first guess."""
+    def start(self, n_rows: float) -> Array:
+        """A first guess; a column of deviation 1 has the sum of squares n_rows."""
         rows, columns = self.entries
         factor = np.where(rows == columns, _FIRST, 0.0)
-        return np.concatenate([factor, np.full(self.n_groups, _FIRST_LOG_RIDGE)])
+        return np.concatenate([factor, np.full(self.n_groups, np.log(_FIRST_RIDGE * n_rows))])
 
     def bounds(self) -> list[tuple[float, float]]:
         """Bounds of the free numbers."""
@@ -139,9 +140,9 @@ def estimate(
     >>> likelihood = Likelihood(Statistics.of(LocalData.from_list(rows)), np.array([0]))
     >>> found = estimate(likelihood, Form(1, False, np.array([-1])))
     >>> round(float(found.S[0, 0]), 1), round(found.model.s2, 2)
-    (8.6, 0.98)
+    (9.2, 1.0)
     """
-    x = form.start() if start is None else start
+    x = form.start(likelihood.n_rows) if start is None else start
 
     def at(x: Array) -> Evaluation:
         return likelihood(form.F(x), form.ridge(x))
@@ -150,8 +151,9 @@ def estimate(
         found = at(scaled / _UNIT)
         return found.deviance, form.slope(found) / _UNIT
 
-    if len(x):
-        size = abs(at(x).deviance) or 1.0
+    model = at(x)
+    for _ in range(_TRIES if len(x) else 0):
+        size = abs(model.deviance) or 1.0
         x = minimize(
             deviance,
             _UNIT * x,
@@ -160,4 +162,22 @@ def estimate(
             bounds=[(_UNIT * low, _UNIT * high) for low, high in form.bounds()],
             options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
         ).x / _UNIT
-    return Estimate(form, x, form.F(x), form.ridge(x), at(x))
+        model = at(x)
+        again = _left_behind(form, x, model)
+        if not again.any():
+            break
+        x = np.where(again, _AGAIN, x)
+    return Estimate(form, x, form.F(x), form.ridge(x), model)
+
+
+def _left_behind(form: Form, x: Array, model: Evaluation) -> Array:
+    """Deviations that an early step took to the least, though the likelihood rises with them.
+
+    By a factor of F its slope is nearly zero there; by its square it is not.
+    """
+    rows, columns = form.entries
+    out = np.zeros(len(x), dtype=bool)
+    least = (rows == columns) & (x[: len(rows)] <= 2 * _LEAST)
+    gain = -form.slope(model)[: len(rows)] / (2 * np.maximum(x[: len(rows)], _LEAST)) * _AGAIN**2
+    out[: len(rows)] = least & (gain > _CLEAR)
+    return out

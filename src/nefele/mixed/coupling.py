@@ -20,6 +20,7 @@ Index = NDArray[np.int64]
 
 # Unknowns up to which the inverse of a graph's system is computed: again and again, or once.
 DENSE, INVERTED = 1000, 1500
+_PROBES = 20  # random vectors that estimate a trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,15 @@ class Joined:
         values = np.concatenate([-weight, -weight, weight, weight])
         laplacian = sparse.csc_array((values, (i, j)), shape=(n, n))
         return sparse.csc_array(self.rho * laplacian + (1 - self.rho) * sparse.eye_array(n))
+
+    @cached_property
+    def spread(self) -> float:
+        """Mean variance of a node's deviations, 1 for the centre alone: the mean of diag R^-1."""
+        n = self.graph.n_nodes
+        if n <= INVERTED:
+            return float(np.trace(np.linalg.inv(self.R.toarray()))) / n
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(n, _PROBES))
+        return float((signs * _factor(self.R).solve(signs)).mean())
 
     @cached_property
     def _log_det(self) -> float:

@@ -17,7 +17,7 @@ from scipy import linalg
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.graph import Graph
-from nefele.mixed.components import FAIR, ROUGH, Form
+from nefele.mixed.components import FAIR, Form
 from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
 from nefele.mixed.fitting import Fit, fit
 from nefele.mixed.likelihood import Likelihood
@@ -29,10 +29,13 @@ ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "corr
 _MOST_CORRELATED = 5  # coefficients that may depend on each other
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
+_WORTH = 2.0  # gain of the deviance from which a graph is tried: that of its one number
+_ASLEEP = 0.05  # deviation, relative to the noise, below which a graph would not be noticed
+_WIDER = 1.7  # factor of the deviations at which a graph is tried as well
 _SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
 _WORK = 1e8  # numbers in one evaluation, beyond which a form is not tried
 _DEPENDENT = 1e-9  # share of a column's variance that the others leave, below which it is dropped
-_SLIGHT = 6.0  # log of a ridge that leaves a curve hardly bent
+_SLIGHT = 30.0  # ridge, per row, that leaves a curve hardly bent
 _FEW = 12  # components that are estimated more exactly
 _WIDE = 0.2  # columns per row from which their coefficients are shrunk
 
@@ -225,8 +228,9 @@ class Family:
             if curved is not None:
                 self._try(best.name, curved)
                 best = self._best()
-        if self.graph is not None and best.name != ONE:
-            self._join(best, self.graph)
+        if self.graph is not None:
+            for base in self._to_join(best):
+                self._join(base, self.graph)
             best = self._best()
         return self._sharpened(best)
 
@@ -244,15 +248,12 @@ class Family:
 
     def _sharpened(self, best: Tried) -> Tried:
         """The same member, its components as exact as is worth the time."""
-        few = len(best.fit.found.x) <= _FEW
-        if best.rho and self.table.n_nodes * len(best.fit.personal) > DENSE:
+        many = len(best.fit.found.x) > _FEW
+        if many or (best.rho and self.table.n_nodes * len(best.fit.personal) > DENSE):
             return best
         start = best.fit
-        data, form = best.columns.data, start.found.form
-        found = fit(
-            data, self.response, start.personal, form, best.coupling, start, tol=FAIR if few else ROUGH
-        )
-        return replace(best, fit=found)
+        args = (start.personal, start.found.form, best.coupling, start)
+        return replace(best, fit=fit(best.columns.data, self.response, *args, tol=FAIR))
 
     def _with_curves(self, best: Tried) -> Columns | None:
         """The columns with curves of those features whose likelihood rises by a slight one."""
@@ -273,7 +274,7 @@ class Family:
         n_F = len(form.entries[0])
         if n_F != len(best.fit.found.form.entries[0]):
             return columns
-        x = np.concatenate([best.fit.found.x[:n_F], np.full(form.n_groups, _SLIGHT)])
+        x = np.concatenate([best.fit.found.x[:n_F], np.full(form.n_groups, np.log(_SLIGHT * likelihood.n_rows))])
         slope = form.slope(likelihood(form.F(x), form.ridge(x)))[n_F:]
         rising = slope[form.n_groups - len(smooth.curves) :] > 0
         smooth = smooth.take(rising)
@@ -328,27 +329,31 @@ class Family:
         if self.told is not None:
             self.told(tried)
 
+    def _to_join(self, best: Tried) -> list[Tried]:
+        """Members to try with a graph: neighbours may be alike where no two others are."""
+        if best.name != ONE:
+            return [best]
+        return [tried for tried in self.tried if tried.name in (INTERCEPTS, SLOPES)]
+
     def _join(self, best: Tried, graph: Graph) -> None:
-        """The best member so far, with a graph beside the centre."""
-        F, ridge = best.fit.found.F, best.fit.found.ridge
-        sums = Statistics.of(best.fit.data)
-        found: list[tuple[float, float, float]] = []
-        for rho in _SHARES:
-            likelihood = Likelihood(
-                sums, best.fit.personal, Joined(graph, rho), self.response.noise
-            )
-            logs = np.log([0.5, 1.0, 2.0])
-            values = [likelihood(np.exp(t) * F, ridge, slopes=False).deviance for t in logs]
-            found.append((*_bottom(logs, values), rho))
-        deviance, log_size, rho = min(found)
-        start = replace(
-            best.fit, found=replace(best.fit.found, x=_resized(best.fit, np.exp(log_size)))
-        )
-        joined = Joined(graph, rho)
-        if self.table.n_nodes * len(best.fit.personal) <= DENSE:
-            self._try(best.name, best.columns, joined, start)
-        elif deviance < best.fit.found.model.deviance - 2.0:
-            self._keep(best.name, best.columns, joined, self._at(start, joined))
+        """A member of the centre, with a graph beside it."""
+        shares = [Joined(graph, rho) for rho in _SHARES]
+        start = _awake(best)
+        scan = _Scan(start.fit, self.response.noise)
+        values = [scan.deviance(joined) for joined in shares]
+        joined = shares[int(np.argmin(values))]
+        deviance, size = scan.bottom(joined, min(values))
+        if deviance > best.fit.found.model.deviance - _WORTH:
+            return
+        if self.table.n_nodes * len(best.fit.personal) > DENSE:
+            self._keep(best.name, best.columns, joined, self._at(scan.at(joined, size), joined))
+            return
+        self._try(best.name, best.columns, joined, scan.at(joined, size))
+        tried = self.tried[-1]
+        scan = _Scan(tried.fit, self.response.noise, joined)
+        other = min(shares, key=scan.deviance)
+        if other.rho != joined.rho:  # the deviations were those of the centre before
+            self._try(best.name, best.columns, other, scan.at(other, 1.0))
 
     def _at(self, start: Fit, coupling: Coupling) -> Fit:
         """The models at given components."""
@@ -381,10 +386,46 @@ class Family:
         return bool(extra.sum() <= _NOT_WORSE * error)
 
 
-def _resized(fitted: Fit, factor: float) -> Array:
-    x = fitted.found.x.copy()
-    x[: len(fitted.found.form.entries[0])] *= factor
-    return x
+class _Scan:
+    """The deviance of a fit with other couplings, its deviations adjusted to their spread."""
+
+    def __init__(self, fitted: Fit, noise: float | None, joined: Joined | None = None) -> None:
+        self.fitted, self.noise = fitted, noise
+        self.spread = 1.0 if joined is None else joined.spread
+        self.sums = Statistics.of(fitted.data)
+
+    def deviance(self, joined: Joined, size: float = 1.0) -> float:
+        likelihood = Likelihood(self.sums, self.fitted.personal, joined, self.noise)
+        F = self._factor(joined, size) * self.fitted.found.F
+        return likelihood(F, self.fitted.found.ridge, slopes=False).deviance
+
+    def bottom(self, joined: Joined, middle: float) -> tuple[float, float]:
+        """The least deviance over the size of the deviations, about, and that size."""
+        ends = [self.deviance(joined, 1 / _WIDER), self.deviance(joined, _WIDER)]
+        logs = np.log([1 / _WIDER, 1.0, _WIDER])
+        value, log = _bottom(logs, [ends[0], middle, ends[1]])
+        return value, float(np.exp(log))
+
+    def at(self, joined: Joined, size: float) -> Fit:
+        """The fit, to start from."""
+        found = self.fitted.found
+        x = found.x.copy()
+        x[: len(found.form.entries[0])] *= self._factor(joined, size)
+        return replace(self.fitted, found=replace(found, x=x))
+
+    def _factor(self, joined: Joined, size: float) -> float:
+        return size * float(np.sqrt(self.spread / joined.spread))
+
+
+def _awake(tried: Tried) -> Tried:
+    """With deviations large enough to see whether a graph wants them."""
+    found = tried.fit.found
+    rows, columns = found.form.entries
+    x = found.x.copy()
+    k = len(rows)
+    x[:k] = np.where(rows == columns, np.maximum(x[:k], _ASLEEP), x[:k])
+    found = replace(found, x=x, F=found.form.F(x))
+    return replace(tried, fit=replace(tried.fit, found=found))
 
 
 def _bottom(logs: Array, values: list[float]) -> tuple[float, float]:

@@ -82,7 +82,7 @@ class Counts:
 
     Examples
     --------
-    >>> Counts().errors(np.log([3.0]), np.array([3.0]))
+    >>> Counts().errors(np.log([3.0]), np.array([3.0])).round(9) + 0.0
     array([0.])
     """
 
