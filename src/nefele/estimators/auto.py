@@ -37,7 +37,6 @@ from nefele.selection.verdict import Verdict
 Told = Callable[[str], object]
 
 _ALONE = 100.0  # deviation of coefficients, in units of the noise, that leaves nodes to themselves
-_TOGETHER = 1e-3  # and one that leaves them nothing of their own
 _WORK = 2e8  # numbers in one evaluation, beyond which own models are not compared
 
 
@@ -76,6 +75,8 @@ def choose_coupling(
     model: Any, rows: Rows, graph: Graph, *, curves: bool, told: Told | None = None
 ) -> Choice:
     """The member of the family that suits these rows."""
+    if len(rows.y) < 2:
+        raise ValueError(f"A coupling needs at least 2 rows; got n_samples={len(rows.y)}.")
     loss, intercept = model._core_loss(), bool(model.fit_intercept)
     if isinstance(loss, Multinomial):
         return _many_classes(model, rows, graph)
@@ -89,7 +90,7 @@ def choose_coupling(
     best = family.choose()
     errors = {"coupled": best.errors, "pooled": family.tried[0].errors}
     errors["own"] = _own(family, response, errors["pooled"])
-    member = best if best.name != ONE else _together(family, best)
+    member = best if best.name != ONE else family.together(best)
     layout = layout_of_member(member, intercept)
     if intercept and len(layout.shift) not in layout.personal:  # the constant is common
         shared = layout.shared.copy()
@@ -99,20 +100,11 @@ def choose_coupling(
     return Choice(layout, alpha, best.words, member, family.tried, errors, shift)
 
 
-def _together(family: Family, best: Tried) -> Tried:
-    """One model, as the problem of nodes that have as good as nothing of their own."""
-    columns = best.columns
-    personal = columns.personal[-1:] if len(columns.personal) else np.array([0])
-    fixed = Form(1, False, columns.groups, np.full((1, 1), _TOGETHER))
-    fitted = fit(columns.data, family.response, personal, fixed)
-    return replace(best, fit=fitted)
-
-
 def _own(family: Family, response: Response, pooled: Array) -> Array:
     """Errors of models that nodes make of their own rows; of one model where these say nothing."""
     columns = columns_of(family.table)
     p, d, n = len(columns.personal), columns.data.X.shape[1], family.table.n_nodes
-    if not p or n * p * (p * p + d * d) > _WORK:
+    if not p or family.lonely or n * p * (p * p + d * d) > _WORK:
         return np.full(len(pooled), np.nan)
     fixed = Form(p, False, columns.groups, _ALONE * np.eye(p))
     try:

@@ -16,6 +16,7 @@ from nefele.mixed.components import Form
 from nefele.mixed.coupling import Apart, Coupling, Joined, mean_degree
 from nefele.mixed.family import (
     INTERCEPTS,
+    ONE,
     SLOPES,
     Columns,
     Family,
@@ -139,8 +140,13 @@ def alpha_of(member: Tried, graph: Graph, loss: Loss) -> float:
 
 def _estimated(table: Table, response: Response, coupling: Coupling, curves: bool) -> Tried:
     """Every coefficient with a variance of its own."""
+    if len(table.y) < 2:
+        raise ValueError(f'scale="auto" needs at least 2 rows; got n_samples={len(table.y)}.')
     family = Family(table, response, curves=curves)
     member = family.of(SLOPES, coupling) or family.of(INTERCEPTS, coupling)
+    one = family.of(ONE) if member is None and family.lonely else None
+    if one is not None:
+        return family.together(one)
     if member is None:
         raise ValueError(
             'scale="auto" needs a coefficient that may differ between nodes; there is none. Use '

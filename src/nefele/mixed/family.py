@@ -30,6 +30,7 @@ _MOST_CORRELATED = 5  # coefficients that may depend on each other
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 _WORTH = 2.0  # gain of the deviance from which a graph is tried: that of its one number
+_TOGETHER = 1e-3  # deviation, relative to the noise, that is none
 _ASLEEP = 0.05  # deviation, relative to the noise, below which a graph would not be noticed
 _WIDER = 1.7  # factor of the deviations at which a graph is tried as well
 _SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
@@ -102,7 +103,7 @@ def columns_of(table: Table, smooth: Smooth | None = None) -> Columns:
     scale = np.where(constant, np.inf, scale)
     X = (X - shift) / scale
     used = _independent(X, table.weight)
-    wide = len(used) > _WIDE * len(X)
+    wide = len(used) > _WIDE * total
     groups = np.full(len(used), 0 if wide else -1)
     personal = np.flatnonzero(~(table.common | _level(X, table))[used])
     parts = [X[:, used]]
@@ -234,6 +235,11 @@ class Family:
             best = self._best()
         return self._sharpened(best)
 
+    @property
+    def lonely(self) -> bool:
+        """Whether only one node has rows, so that nothing tells how nodes differ."""
+        return len(np.unique(self.table.owner)) < 2
+
     def of(self, name: str, coupling: Coupling | None = None) -> Tried | None:
         """One member, without a choice; None when there is no such."""
         straight = columns_of(self.table)
@@ -245,6 +251,13 @@ class Family:
             if curved is not None:
                 self._try(name, curved, coupling)
         return self._sharpened(self.tried[-1])
+
+    def together(self, one: Tried) -> Tried:
+        """One model, as that of nodes which have as good as nothing of their own."""
+        columns = one.columns
+        personal = columns.personal[-1:] if len(columns.personal) else np.array([0])
+        form = Form(1, False, columns.groups, np.full((1, 1), _TOGETHER))
+        return replace(one, fit=fit(columns.data, self.response, personal, form))
 
     def _sharpened(self, best: Tried) -> Tried:
         """The same member, its components as exact as is worth the time."""
@@ -259,7 +272,7 @@ class Family:
         """The columns with curves of those features whose likelihood rises by a slight one."""
         straight = best.columns
         varies = straight.used[straight.personal[straight.personal < len(straight.used)]]
-        smooth = Smooth.of(self.table.X, varies)
+        smooth = Smooth.of(self.table.X, varies, self.table.weight)
         if smooth is None:
             return None
         columns = columns_of(self.table, smooth)
@@ -291,6 +304,8 @@ class Family:
         elif name == INTERCEPTS:
             personal = personal[-1:] if self.table.intercept else personal[:0]
         p, d, n = len(personal), columns.data.X.shape[1], self.table.n_nodes
+        if name != ONE and self.lonely:
+            return None
         if name != ONE and not p or (name == SLOPES and p == 1 and self.table.intercept):
             return None
         if name == CORRELATED and not 1 < p <= _MOST_CORRELATED:

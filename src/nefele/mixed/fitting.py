@@ -31,16 +31,19 @@ class Fit:
     personal : int array of shape (p,)
     eta : array of shape (n_rows,)
         Linear predictors of the rows.
+    unit : array of shape (n_rows,)
+        The weight of a single row, see `leverages`.
     """
 
     found: Estimate
     data: LocalData
     personal: Index
     eta: Array
+    unit: Array
 
     def left_out(self) -> Array:
         """Linear predictor of each row by a fit without it; exact for a normal target."""
-        return left_out(self.data, self.personal, self.found)
+        return left_out(self.data, self.personal, self.found, self.unit)
 
 
 def fit(
@@ -74,12 +77,13 @@ def fit(
         Those of the data, where they are known and the target is normal.
     """
     x = None if start is None else start.found.x
+    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+    unit = np.minimum(weight, 1.0)
     if response.direct:
         known = Statistics.of(data) if sums is None else sums
         found = estimate(Likelihood(known, personal, coupling), form, x, tol=tol)
-        return Fit(found, data, personal, predictions(data, personal, found))
+        return Fit(found, data, personal, predictions(data, personal, found), unit)
     eta = response.start(data.y) if start is None else start.eta
-    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
     near = _SAME if tol > FAIR else 1e-2 * _SAME
     for _ in range(_ROUNDS):
         z, w = response.linear(eta, data.y)
@@ -89,4 +93,4 @@ def fit(
         before, eta, x = eta, predictions(linear, personal, found), found.x
         if np.abs(eta - before).max(initial=0.0) <= near * (1 + np.abs(eta).max(initial=0.0)):
             break
-    return Fit(found, linear, personal, eta)
+    return Fit(found, linear, personal, eta, unit * w)

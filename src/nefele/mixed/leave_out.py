@@ -16,8 +16,12 @@ from nefele.mixed.coupling import Index
 _PINNED = 1e-8  # 1 - h of a row that nothing else predicts
 
 
-def leverages(data: LocalData, personal: Index, found: Estimate) -> Array:
-    """H_r of every row, shape (n_rows,), rows in the order of `data`."""
+def leverages(data: LocalData, personal: Index, found: Estimate, unit: Array) -> Array:
+    """H_r of every row, shape (n_rows,), rows in the order of `data`.
+
+    `unit` is what a row leaves with: its weight, but for a row of weight k, which stands for k
+    equal ones, that of one.
+    """
     owner, X = data.row_node, data.X
     d, model = X.shape[1], found.model
     inner = X[:, personal] @ found.F
@@ -26,8 +30,7 @@ def leverages(data: LocalData, personal: Index, found: Estimate) -> Array:
     for i, (a, b) in enumerate(zip(data.ptr[:-1], data.ptr[1:], strict=True)):
         rest[a:b] -= inner[a:b] @ Z[i]
         own[a:b] = np.einsum("rp,rp->r", inner[a:b] @ blocks[i], inner[a:b])
-    weight = 1.0 if data.sample_weight is None else data.sample_weight
-    return np.asarray(weight * (own + np.einsum("rj,rj->r", rest @ model.spread, rest)))
+    return np.asarray(unit * (own + np.einsum("rj,rj->r", rest @ model.spread, rest)))
 
 
 def predictions(data: LocalData, personal: Index, found: Estimate) -> Array:
@@ -37,7 +40,7 @@ def predictions(data: LocalData, personal: Index, found: Estimate) -> Array:
     return np.asarray(data.X @ model.b + own)
 
 
-def left_out(data: LocalData, personal: Index, found: Estimate) -> Array:
+def left_out(data: LocalData, personal: Index, found: Estimate, unit: Array) -> Array:
     """Prediction of every row by a fit without it, with the same variances, shape (n_rows,)."""
-    fitted, h = predictions(data, personal, found), leverages(data, personal, found)
+    fitted, h = predictions(data, personal, found), leverages(data, personal, found, unit)
     return np.asarray(data.y - (data.y - fitted) / np.maximum(1.0 - h, _PINNED))

@@ -17,7 +17,7 @@ from nefele._kernels.mixed import slopes as add_slopes
 from nefele.mixed.coupling import Apart, Coupling, Eliminated, Index
 from nefele.mixed.statistics import Statistics
 
-_ROUNDING = 1e-14  # of the sum of squares, below which a fit is perfect
+_ROUNDING, _TINY = 1e-14, 1e-250  # of the sum of squares, or at all: a perfect fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,8 @@ class Likelihood:
         b = spread @ f
         on = ridge > 0
         free = self.n_rows - int((~on).sum())
-        rest = max(self._yy - float(found.inner[d, d]) - float(f @ b), _ROUNDING * self._yy)
+        rest = self._yy - float(found.inner[d, d]) - float(f @ b)
+        rest = max(rest, _ROUNDING * self._yy, _TINY)
         s2 = rest / free if self.noise is None else self.noise
         log_M = 2.0 * float(np.log(factor[0].diagonal()).sum())
         size = free * np.log(rest) if self.noise is None else rest / self.noise

@@ -48,22 +48,23 @@ class Curve:
         return np.asarray(bent - self.line[0] - t[:, None] * self.line[1])
 
     @classmethod
-    def of(cls, column: int, x: Array) -> Curve | None:
+    def of(cls, column: int, x: Array, weight: Array) -> Curve | None:
         """The basis of a feature, from its values at the training rows; None if it has too few."""
         if len(np.unique(x)) < _FEWEST:
             return None
-        mean, deviation = float(x.mean()), float(x.std())
+        share = weight / weight.sum()
+        mean = float(share @ x)
+        deviation = float(np.sqrt(share @ (x - mean) ** 2))
         t = (x - mean) / deviation
-        knots = np.unique(np.quantile(t, np.linspace(0, 1, _KNOTS + 2)[1:-1]))
+        knots = np.unique(_quantiles(t, weight, np.linspace(0, 1, _KNOTS + 2)[1:-1]))
         if len(knots) < 3:
             return None
         # A coefficient's variance then measures bending: u^T |k_i - k_j|^3 u is its energy.
         left, values, right = np.linalg.svd(np.abs(knots[:, None] - knots) ** 3)
         turn = (left / np.sqrt(values)) @ right
         bent = np.abs(t[:, None] - knots) ** 3 @ turn
-        slope = t @ bent / (t @ t)
-        line = np.stack([bent.mean(axis=0), slope])
-        size = float(np.sqrt(np.mean((bent - line[0] - t[:, None] * line[1]) ** 2)))
+        line = np.stack([share @ bent, (share * t) @ bent])
+        size = float(np.sqrt(share @ ((bent - line[0] - t[:, None] * line[1]) ** 2).mean(axis=1)))
         if not size > 0:
             return None
         return cls(column, knots, turn / size, line / size, mean, deviation)
@@ -88,7 +89,7 @@ class Smooth:
     Examples
     --------
     >>> x = np.linspace(0.0, 1.0, 50)[:, None]
-    >>> smooth = Smooth.of(x, np.array([0]))
+    >>> smooth = Smooth.of(x, np.array([0]), np.ones(50))
     >>> smooth.basis(x).shape, smooth.groups.tolist()
     ((50, 8), [0, 0, 0, 0, 0, 0, 0, 0])
     """
@@ -99,13 +100,13 @@ class Smooth:
     weights: Array | None = None
 
     @classmethod
-    def of(cls, X: Array, columns: Index) -> Smooth | None:
+    def of(cls, X: Array, columns: Index, weight: Array) -> Smooth | None:
         """Curves of the given columns at training rows X (n_rows, d); None if there are none."""
         low, high = np.full(X.shape[1], -np.inf), np.full(X.shape[1], np.inf)
         curves = []
         for j in columns:
-            ends = np.quantile(X[:, j], [_TAIL, 1 - _TAIL])
-            found = Curve.of(int(j), np.clip(X[:, j], *ends))
+            ends = _quantiles(X[:, j], weight, np.array([_TAIL, 1 - _TAIL]))
+            found = Curve.of(int(j), np.clip(X[:, j], *ends), weight)
             if found is not None:
                 curves.append(found)
                 low[j], high[j] = ends
@@ -135,3 +136,8 @@ class Smooth:
         """s(x) of each row, shape (n_rows,)."""
         assert self.weights is not None
         return np.asarray(self.basis(X) @ self.weights)
+
+
+def _quantiles(x: Array, weight: Array, shares: Array) -> Array:
+    """Quantiles of weighted rows: a row of weight k is k equal rows."""
+    return np.asarray(np.quantile(x, shares, weights=weight, method="inverted_cdf"))
