@@ -90,11 +90,9 @@ def _collected(table: Table, taken: tuple[str | None, ...], found: Findings) -> 
 
 def _check_target(table: Table, target: str, found: Findings) -> None:
     numbers, odd = table.parsed(target)
-    n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-    is_text = n_odd > 0 and 2 * n_odd >= n_numbers + n_odd
-    if n_odd and (not is_text or table.has_commas(target, odd)):
+    if odd.any() and not _is_text(table, target):
         found.errors.append(table.odd_message(target, odd))
-    elif n_odd and nearly_distinct(table.text(target)):
+    elif odd.any() and nearly_distinct(table.text(target)):
         found.errors.append(
             f'The target "{target}" is not numeric, and almost every row has a text of its own, so '
             "these are no classes either. Name another --target."
@@ -159,9 +157,10 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _is_text(table: Table, name: str) -> bool:
+    """Whether most values are no numbers, nor numbers with decimal commas: perhaps classes."""
     numbers, odd = table.parsed(name)
     n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-    return n_odd > 0 and 2 * n_odd >= n_numbers + n_odd
+    return n_odd > 0 and 2 * n_odd >= n_numbers + n_odd and not table.has_commas(name, odd)
 
 
 def nearly_distinct(text: Any) -> bool:
@@ -254,11 +253,13 @@ def _alike(nodes: NDArray[Any], found: Findings) -> None:
         )
 
 
-def look_at_edges(path: Path, ids: NDArray[Any], found: Findings) -> None:
+def look_at_edges(
+    path: Path, ids: NDArray[Any], found: Findings, drop_missing: bool = False
+) -> None:
     """The graph: ids on both sides, nodes without an edge, connected parts."""
     from nefele.graph import Graph
 
-    edges, notes = read_edges(path)
+    edges, notes = read_edges(path, drop_missing)
     found.warnings += notes
     ends = as_ids(edges["source"]), as_ids(edges["target"])
     known, given = distinct(*ends), distinct(ids)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nefele.encoding.kinds import BOOLEAN, NUMBER, read_column
+from nefele.encoding.kinds import BOOLEAN, DATE, NUMBER, TEXT, read_column
 from nefele.encoding.parts import Part, fit_part
 from nefele.runs.config import check_features
 from nefele.runs.tables import Table
@@ -19,6 +19,7 @@ _UNNAMED = re.compile(
     r"^(|unnamed(: ?\d+)?|_duplicated_\d+|row ?names|row[._](names|number|id)|rowid)$"
 )
 _NUMBERS = "it only numbers the rows"
+_STRANGE = "it holds neither numbers, truth values, dates nor text"
 _TRUTH = {"true": True, "false": False}
 MIN_COUNT, MAX_LEVELS = 5, 30  # as the encoder of the estimators has them
 
@@ -90,24 +91,20 @@ def use_columns(table: Table, taken: Iterable[Any], features: Iterable[str] | No
 
 def used_column(table: Table, name: str) -> Any:
     """A column as a feature (polars Series), or why it is none; a ValueError for typing errors."""
-    numbers, odd = table.parsed(name)
-    n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-    if n_odd and (2 * n_odd < n_numbers + n_odd or table.has_commas(name, odd)):
-        raise ValueError(table.odd_message(name, odd, optional=True))
-    try:
-        column = named_column(table, name)
-    except ValueError as error:
-        if n_odd:  # lists and the like
-            return "it holds neither numbers, truth values, dates nor text"
-        raise error
-    if not n_odd and numbers_rows(name, numbers):
+    if table.is_boxed(name):
+        return _STRANGE
+    column = named_column(table, name)
+    if column.dtype.is_numeric() and numbers_rows(name, column):
         return _NUMBERS
     why = _part(name, column)
     return why if isinstance(why, str) else column
 
 
 def named_column(table: Table, name: str) -> Any:
-    """A column with its kind: numbers where all of it is, dates, truth values, else text."""
+    """A column with its kind: numbers, dates or truth values where all of it is, else text.
+
+    A ValueError for a few texts among numbers, which are typing errors.
+    """
     import polars as pl
 
     column = table.frame[name]
@@ -119,14 +116,22 @@ def named_column(table: Table, name: str) -> Any:
         if huge:
             raise ValueError(huge)
         return numbers.rename(name)
-    if column.dtype.is_numeric() or table.has_commas(name, odd):
+    n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
+    few = 2 * n_odd < n_numbers + n_odd
+    if column.dtype.is_numeric() or few or table.has_commas(name, odd):
         raise ValueError(table.odd_message(name, odd, optional=True))
-    text = table.text(name)
-    text = text.set(pl.Series(table.says_missing(name)), None)
+    text = _text(table, name)
     words = text.str.to_lowercase()
     if len(text) > text.null_count() and words.drop_nulls().is_in(list(_TRUTH)).all():
         return words.replace_strict(_TRUTH, return_dtype=pl.Boolean).rename(name)
-    return text.rename(name)
+    return text
+
+
+def _text(table: Table, name: str) -> Any:
+    import polars as pl
+
+    text = table.text(name)
+    return text.set(pl.Series(table.says_missing(name)), None).rename(name)
 
 
 def fitted_column(table: Table, part: Part) -> Any:
@@ -136,6 +141,9 @@ def fitted_column(table: Table, part: Part) -> Any:
     column = table.frame[part.name]
     if part.kind == NUMBER:
         return pl.Series(part.name, table.numbers(part.name), nan_to_null=True)
+    if part.kind in (TEXT, DATE):
+        temporal = column.dtype in (pl.Date, pl.Datetime)
+        return column if temporal else _text(table, part.name)
     found = named_column(table, part.name)
     if part.kind == BOOLEAN and found.dtype == pl.String:
         known = found.is_not_null() & ~found.str.to_lowercase().is_in(list(_TRUTH))
@@ -174,4 +182,4 @@ def _part(name: str, column: Any) -> Part | str:
     try:
         return fit_part(name, read_column(column, name), MIN_COUNT, MAX_LEVELS)
     except ValueError:
-        return "it holds neither numbers, truth values, dates nor text"
+        return _STRANGE

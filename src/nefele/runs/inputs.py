@@ -111,7 +111,7 @@ def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing
     graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
     if config.edge_file is not None:
         noticed = Findings()
-        look_at_edges(Path(config.edge_file), rows.ids, noticed)
+        look_at_edges(Path(config.edge_file), rows.ids, noticed, config.drop_missing)
         more += [text for text in noticed.warnings if text not in more]
     return replace(rows, graph=graph, notes=(*rows.notes, *more, *few_rows(rows.ids)))
 
