@@ -48,7 +48,8 @@ class Uses:
         """Some of the rows; a column that says nothing in these is left out."""
         import polars as pl
 
-        frame, left_out = self.frame.filter(pl.Series(keep)), dict(self.left_out)
+        frame = self.frame.filter(pl.Series(keep)) if self.names else self.frame
+        left_out = dict(self.left_out)
         for name in frame.columns:
             why = _part(name, frame[name])
             if isinstance(why, str):

@@ -48,7 +48,7 @@ def predict_table(
         gone |= {name: frame[name].is_null().to_numpy() for name in features}
     keep, notes = _complete(table, gone, drop_missing)
     if not keep.all():
-        table, frame = table.take(keep), frame.filter(pl.Series(keep))
+        table, frame = table.take(keep), frame.filter(pl.Series(keep)) if features else frame
     ids = table.ids(config.node)
     notes += _unknown(model, ids, table.name, unseen)
     notes += [] if encoder is None else encoder.news(frame)
