@@ -128,8 +128,9 @@ def test_own_data_of_one_class_are_not_held_against_own_models():
     rng = np.random.default_rng(2)
     ids, X = np.repeat(np.arange(6), 12), rng.normal(size=(72, 1))
     y = np.where(X[:, 0] + rng.normal(size=72) > 0, "b", "a")
-    y[ids == 3] = "a"
-    y[np.flatnonzero(ids == 3)[0]] = "b"  # one row, which one fold holds out
+    for node in (1, 3, 5):
+        y[ids == node] = "a"
+        y[np.flatnonzero(ids == node)[0]] = "b"  # one row, which one fold holds out
     model = nefele.GTVClassifierCV(nefele.graphs.chain(6), loss=Logistic(l2=0.01), n_alphas=3, cv=3)
     model.fit(X, y, node_ids=ids)
-    assert model.baseline_scores_["own"] > -1.0
+    assert model.baseline_scores_["own"] > 1.5 * model.baseline_scores_["pooled"]
