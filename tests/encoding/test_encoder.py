@@ -13,8 +13,7 @@ from sklearn.pipeline import make_pipeline
 import nefele
 from nefele import TableEncoder
 from nefele.encoding import group_level
-from nefele.encoding.encoder import needs_encoding
-from nefele.encoding.kinds import read_column
+from nefele.encoding.kinds import needs_encoding, read_column
 
 N = 120
 

@@ -121,3 +121,16 @@ def test_one_class_alone_runs_away_and_it_is_said():
     said = [str(w.message) for w in caught if issubclass(w.category, DataWarning)]
     assert any("'a'" in text and "no minimiser" in text for text in said)
     assert not any("'b'" in text for text in said)
+
+
+def test_own_data_of_one_class_are_not_held_against_own_models():
+    """Such a node has no model of its own; it is judged by the one for all, not by infinity."""
+    rng = np.random.default_rng(2)
+    ids, X = np.repeat(np.arange(6), 12), rng.normal(size=(72, 1))
+    y = np.where(X[:, 0] + rng.normal(size=72) > 0, "b", "a")
+    for node in (1, 3, 5):
+        y[ids == node] = "a"
+        y[np.flatnonzero(ids == node)[0]] = "b"  # one row, which one fold holds out
+    model = nefele.GTVClassifierCV(nefele.graphs.chain(6), loss=Logistic(l2=0.01), n_alphas=3, cv=3)
+    model.fit(X, y, node_ids=ids)
+    assert model.baseline_scores_["own"] > 1.5 * model.baseline_scores_["pooled"]

@@ -202,18 +202,19 @@ def test_lines_are_those_of_the_file_after_rows_were_left_out_twice(tmp_path):
 # -- inputs ---------------------------------------------------------------------------------------
 
 
-def test_features_are_the_other_numeric_columns(tmp_path):
+def test_features_are_the_other_columns_that_say_something(tmp_path):
     text = "id,x,y,when,kind,empty\na,1,2,1,u,\na,2,3,2,v,\nb,1,1,1,w,\n"
     found = read_inputs(config(written(tmp_path, text), time="when"))
-    assert found.features == ("x",) and found.X.tolist() == [[1], [2], [1]]
-    assert any("left out: kind, empty" in note for note in found.notes)
+    assert found.features == ("x", "kind") and found.uses.frame["x"].to_list() == [1, 2, 1]
+    assert found.parameters == ["x", "kind=v", "kind=w"]
+    assert any("no features: empty (it is empty)" in note for note in found.notes)
     assert any("single row" in note and "'b'" in note for note in found.notes)
     assert any("learnt from the data" in note for note in found.notes)
 
 
 def test_rows_with_missing_values(tmp_path):
     path = written(tmp_path, "id,x,y\na,1,2\na,,3\n,1,1\nb,4,na\nb,5,6\n")
-    with pytest.raises(ValueError, match=r"y \(1\), x \(1\), id \(1\), in 3 of 5 rows, .* line 3"):
+    with pytest.raises(ValueError, match=r"y \(1\), id \(1\), in 2 of 5 rows, .* line 4"):
         read_inputs(config(path))
     found = read_inputs(config(path, drop_missing=True))
     assert found.ids.tolist() == ["a", "b"] and found.y.tolist() == [2, 6]

@@ -12,7 +12,7 @@ from tests.e2e.commands import FIT, run, weather
 def rows(d, n=10, y=None):
     ids = np.repeat([f"n{i}" for i in range(n)], 2)
     y = np.zeros(2 * n) if y is None else y
-    return SimpleNamespace(X=np.broadcast_to(0.0, (2 * n, d)), ids=ids, y=y)
+    return SimpleNamespace(parameters=range(d), ids=ids, y=y)
 
 
 def test_matrices_of_all_nodes_are_counted():

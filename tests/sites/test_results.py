@@ -6,9 +6,10 @@ import pytest
 from nefele import load
 from nefele.estimators.design import Rows
 from nefele.sites.example import coast, some_rows
-from nefele.sites.learning import Learner
+from nefele.sites.learning import Learner, Scales
 from nefele.sites.results import site_model
 from nefele.sites.together import learn_together
+from tests.sites.learnt import rows_of
 
 
 def without(rows, *nodes):
@@ -40,3 +41,17 @@ def test_a_model_answers_in_the_units_of_the_rows():
     X = np.column_stack([mine.X, np.ones(len(mine.y))])
     best = np.linalg.lstsq(X, mine.y, rcond=None)[0]
     assert np.allclose(np.append(model.coef_[0], model.intercept_[0]), best, rtol=0.05, atol=0.5)
+
+
+def test_a_ridge_spares_intercepts_but_where_rounds_do_not_wait():
+    """Old messages need losses that are strongly convex in every direction."""
+    options = {"method": "fedrelax", "penalty": "squared_l2", "l2": 0.1, "alpha": 0.1}
+    for wait, spared in ((True, True), (False, False)):
+        federation = coast(wait=wait, **options)
+        name = federation.members[0].name
+        rows = rows_of(federation, name)
+        scales = Scales(np.zeros(rows.X.shape[1]), np.ones(rows.X.shape[1]), 0.0, 12.0)
+        problem = Learner(federation, name, rows).problem(rows, scales, 0.1)
+        assert (problem.data.shrink is not None) == spared
+        own = problem.loss.ridge[problem.loss.labelled]
+        assert (own[:, -1] == (0.0 if spared else 0.1)).all() and (own[:, :-1] == 0.1).all()

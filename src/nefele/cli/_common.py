@@ -156,11 +156,12 @@ def finish_run(
 
 
 def _headline(facts: dict[str, Any]) -> list[str]:
-    from nefele.runs.wording import describe_graph
+    from nefele.runs.wording import columns_used, describe_graph
 
     return [
         f"{facts['rows']} rows, {facts['held_out_rows']} of them held out within the nodes for "
         "this comparison.",
+        *columns_used(facts),
         f"Graph: {describe_graph(facts['graph'])}.",
     ]
 

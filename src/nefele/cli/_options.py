@@ -16,9 +16,7 @@ Flag = typer.Option
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.")]
 Node = Annotated[str, Flag(help="Column with the node ids.")]
 Target = Annotated[str, Flag(help="Column to predict.")]
-Features = Annotated[
-    str | None, Flag(help="Columns, comma between them. Default: all other numeric ones.")
-]
+Features = Annotated[str | None, Flag(help="Columns, comma between them. Default: all others.")]
 Coords = Annotated[str | None, Flag(help="Two columns with coordinates, such as lat,lon.")]
 PenaltyName = Annotated[str, Flag(help="l2, l1, linf, squared_l2 or huber.")]
 Task = Annotated[str, Flag(help="regression or classification.")]

@@ -50,8 +50,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         f"{facts['file']}: {facts['rows']} rows, {len(facts['columns'])} columns",
         f"nodes: {facts.get('nodes', 0)}, rows per node {rows['least']} to {rows['most']}, median "
         f"{rows['median']:g}",
-        f"numeric features: {', '.join(facts['features']) or 'none'}",
+        f"features: {', '.join(facts['features']) or 'none'}",
     ]
+    lines += [f"  {name}: {how}" for name, how in facts["how"].items() if how != "numbers"]
     missing = ", ".join(f"{name} {n}" for name, n in facts["missing"].items())
     lines.append(f"missing values: {missing or 'none'}; copied rows: {facts['duplicate_rows']}")
     if "graph" in facts:

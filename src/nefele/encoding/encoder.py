@@ -13,7 +13,7 @@ from nefele._checks import Array, check_count, is_frame, type_name
 from nefele._ids import as_ids
 from nefele._words import short
 from nefele.encoding.groups import group_level
-from nefele.encoding.kinds import Column, is_plain, read_column
+from nefele.encoding.kinds import Column, read_column
 from nefele.encoding.parts import Encoded, Levels, Part, fit_part, from_plain, to_plain
 
 
@@ -267,27 +267,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return out
         columns = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
         return type(X)({**({} if self.node is None else {self.node: X[self.node]}), **columns})
-
-
-def needs_encoding(X: Any) -> bool:
-    """Whether a table has text, dates or missing values: what is no plain number.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> needs_encoding(pd.DataFrame({"a": [1, 2]})), needs_encoding(pd.DataFrame({"a": [1, None]}))
-    (False, True)
-    """
-    names = list(X.columns)
-    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-        return False
-    for name in names:
-        if is_plain(X[name]):
-            continue
-        column = read_column(X[name], name)
-        if column.kind not in ("number", "boolean") or column.missing.any():
-            return True
-    return False
 
 
 def _stacked(found: list[Encoded], n_rows: int) -> Encoded:

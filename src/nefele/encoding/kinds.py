@@ -71,7 +71,28 @@ def as_kind(column: Column, kind: str, name: str) -> Column:
     return Column(kind, column.values, column.missing)
 
 
-def is_plain(series: Any) -> bool:
+def needs_encoding(X: Any) -> bool:
+    """Whether a table has text, dates or missing values: what is no plain number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> needs_encoding(pd.DataFrame({"a": [1, 2]})), needs_encoding(pd.DataFrame({"a": [1, None]}))
+    (False, True)
+    """
+    names = list(X.columns)
+    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        return False
+    for name in names:
+        if _is_plain(X[name]):
+            continue
+        column = read_column(X[name], name)
+        if column.kind not in (NUMBER, BOOLEAN) or column.missing.any():
+            return True
+    return False
+
+
+def _is_plain(series: Any) -> bool:
     """Whether a column holds numbers or truth values by its type, and none is missing."""
     if hasattr(series, "isna"):
         return series.dtype.kind in "iufb" and not bool(series.isna().any())

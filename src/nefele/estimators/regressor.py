@@ -83,6 +83,10 @@ class GTVRegressor(RowsRegressor, GTVBase):
         Only with `unseen="pooled"`.
     n_features_in_, feature_names_in_
         Without the node column: they go with the columns of `coef_`.
+    group_level_ : list of str or int
+        Features that never change inside a node, by name or position.
+    encoder_ : TableEncoder
+        Only for tables with text, dates or missing values, which it turns into numbers.
 
     Examples
     --------

@@ -19,8 +19,9 @@ from sklearn.utils.validation import (
 )
 
 from nefele._checks import LARGEST, Array, is_frame, type_name
-from nefele.encoding.encoder import TableEncoder, needs_encoding
+from nefele.encoding.encoder import TableEncoder
 from nefele.encoding.groups import group_level
+from nefele.encoding.kinds import needs_encoding
 from nefele.estimators.design import Rows, graph_nodes
 from nefele.estimators.nodes import column_of_array, split_nodes, text_column, unseen_message
 from nefele.graph import Graph

@@ -18,6 +18,17 @@ _EARTH = ({"lat", "latitude"}, {"lon", "lng", "long", "longitude"})
 _DEGREES = (("latitude", -90, 90), ("longitude", -180, 360))
 
 
+def is_coordinate(name: str) -> bool:
+    """Whether a column is called latitude or longitude.
+
+    Examples
+    --------
+    >>> is_coordinate("Lat"), is_coordinate("late")
+    (True, False)
+    """
+    return name.strip().lower() in _EARTH[0] | _EARTH[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """Ids of nodes and their points, shape (n, k).

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._ids import IdIndex, as_ids, describe, distinct
+from nefele.graph_learning.coordinates import is_coordinate
+from nefele.runs.columns import Uses, used_column
 from nefele.runs.config import check_features
 from nefele.runs.edges import mismatch, plain_id, read_edges
-from nefele.runs.inputs import nearly_distinct
 from nefele.runs.tables import Table
 
 _FEW = 4  # rows below which a quarter of them is none
@@ -35,84 +36,137 @@ def examine(data: Path, node: str, target: str | None, graph: Path | None) -> Fi
             table.check_column(name)
     found = Findings()
     found.facts |= {"file": table.name, "rows": table.frame.height, "columns": table.columns}
-    features = _columns(table, node, target, found)
-    ids = _ids(table, node, len(features), found)
-    _fixed(table, node, features, found)
+    uses = _collected(table, (node, target), found)
+    if target is not None:
+        _check_target(table, target, found)
+    ids = look(table, uses, node, target, found)
+    if graph is not None:
+        look_at_edges(graph, ids, found)
+    return found
+
+
+def look(
+    table: Table,
+    uses: Uses,
+    node: str,
+    target: str | None,
+    found: Findings,
+    task: str | None = None,
+) -> NDArray[Any]:
+    """What is noticed about the rows of a fit, known or not yet fitted; returns their ids."""
+    _say_columns(table, uses, target, found, task)
+    ids = _ids(table, node, len(uses.names), found)
+    _fixed(table, node, uses, found)
     copies = table.frame.height - table.frame.n_unique()
     found.facts["duplicate_rows"] = copies
     if copies:
         found.warnings.append(f"{copies} rows are exact copies of earlier rows.")
-    if graph is not None:
-        _edges(graph, ids, found)
-    return found
+    return ids
 
 
-def _columns(table: Table, node: str, target: str | None, found: Findings) -> dict[str, Any]:
-    """The numeric columns with their values, and what is wrong with the others."""
-    features: dict[str, Any] = {}
-    text, constant, missing = [], [], {}
+def _collected(table: Table, taken: tuple[str | None, ...], found: Findings) -> Uses:
+    """The features of the table; what is wrong with a column is an error of the findings."""
+    import polars as pl
+
+    columns, left_out = {}, {}
     for name in table.columns:
-        if name == node:
+        if name in taken:
             continue
-        numbers, odd = table.parsed(name)
-        n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-        is_text = n_odd > 0 and 2 * n_odd >= n_numbers + n_odd
-        gone = int((numbers.is_null() & ~odd).sum())
-        if gone > 0:
-            missing[name] = gone
-        if n_odd and (not is_text or table.has_commas(name, odd)):
-            found.errors.append(table.odd_message(name, odd, optional=name != target))
-        elif is_text or not n_numbers:
-            text.append(name)
+        try:
+            column = used_column(table, name)
+        except ValueError as error:
+            found.errors.append(str(error))
+            continue
+        if isinstance(column, str):
+            left_out[name] = column
         else:
-            huge = table.huge_message(name, numbers.to_numpy())
-            found.errors += [huge] if huge else []
-            if numbers.drop_nulls().n_unique() == 1:
-                constant.append(name)
-            if name != target:
-                features[name] = numbers
+            columns[name] = column
     try:
-        check_features(features)
+        check_features(columns)
     except ValueError as error:
         found.errors.append(str(error))
-    found.facts |= {
-        "features": list(features),
-        "missing": missing,
-        "not_numeric": text,
-        "constant": constant,
-    }
-    _say_columns(table, target, found)
-    return features
+    return Uses(pl.DataFrame(columns), left_out)
 
 
-def _say_columns(table: Table, target: str | None, found: Findings) -> None:
-    facts = found.facts
-    text, constant, missing = facts["not_numeric"], facts["constant"], facts["missing"]
-    used = {name: n for name, n in missing.items() if name in facts["features"] or name == target}
-    if used:
-        counts = ", ".join(f"{name} ({n})" for name, n in used.items())
-        found.errors.append(
-            f"Missing values in columns that a fit uses: {counts}. Use fit --drop-missing, or fill "
-            "them in."
-        )
-    rest = {name: n for name, n in missing.items() if name not in used}
-    if rest:
-        counts = ", ".join(f"{name} ({n})" for name, n in rest.items())
-        found.warnings.append(f"Missing values in columns that are not used: {counts}.")
-    if target is not None and target in text and nearly_distinct(table.text(target)):
+def _check_target(table: Table, target: str, found: Findings) -> None:
+    numbers, odd = table.parsed(target)
+    if odd.any() and not _is_text(table, target):
+        found.errors.append(table.odd_message(target, odd))
+    elif odd.any() and nearly_distinct(table.text(target)):
         found.errors.append(
             f'The target "{target}" is not numeric, and almost every row has a text of its own, so '
             "these are no classes either. Name another --target."
         )
-    elif target in text:
+    else:
+        huge = table.huge_message(target, numbers.to_numpy())
+        found.errors += [huge] if huge else []
+    gone = _gaps(table, target)
+    if gone:
+        found.errors.append(
+            f"Missing values in the target: {target} ({gone}). Use fit --drop-missing, or fill "
+            "them in."
+        )
+
+
+def _say_columns(
+    table: Table, uses: Uses, target: str | None, found: Findings, task: str | None
+) -> None:
+    """What is noticed about the columns, in words."""
+    gaps = {name: int(uses.frame[name].null_count()) for name in uses.names}
+    missing = {name: count for name, count in gaps.items() if count}
+    constant = [name for name in uses.names if uses.frame[name].drop_nulls().n_unique() == 1]
+    lost = {} if target is None else {target: _gaps(table, target)}
+    found.facts |= {
+        "features": list(uses.names),
+        "how": {part.name: part.how() for part in uses.parts()},
+        "left_out": uses.left_out,
+        "missing": {**missing, **{name: count for name, count in lost.items() if count}},
+        "not_numeric": [name for name in uses.names if not _is_numeric(uses.frame[name])],
+        "constant": constant,
+    }
+    if missing:
+        counts = ", ".join(f"{name} ({n})" for name, n in missing.items())
+        found.warnings.append(
+            f"Missing values: {counts}. A fit fills numbers in by their median, with a column that "
+            "says where, and takes missing text for a level; --drop-missing leaves the rows out."
+        )
+    if target is not None and task != "classification" and _is_text(table, target):
         found.warnings.append(
             f'The target "{target}" is not numeric: use fit --task classification.'
         )
-    others = [name for name in text if name != target]
-    if others:
-        found.warnings.append(f"Columns that are not numeric are no features: {', '.join(others)}.")
+    if uses.left_out:
+        named = ", ".join(
+            f"{name or 'one without a name'} ({why})" for name, why in uses.left_out.items()
+        )
+        found.warnings.append(
+            f"Columns that are no features: {named}. --features keeps those it names."
+        )
     if constant:
         found.warnings.append(f"Columns with one value only: {', '.join(constant)}.")
+
+
+def _gaps(table: Table, name: str) -> int:
+    numbers, odd = table.parsed(name)
+    return int((numbers.is_null() & ~odd).sum())
+
+
+def _is_numeric(column: Any) -> bool:
+    import polars as pl
+
+    return bool(column.dtype.is_numeric() or column.dtype == pl.Boolean)
+
+
+def _is_text(table: Table, name: str) -> bool:
+    """Whether most values are no numbers, nor numbers with decimal commas: perhaps classes."""
+    numbers, odd = table.parsed(name)
+    n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
+    return n_odd > 0 and 2 * n_odd >= n_numbers + n_odd and not table.has_commas(name, odd)
+
+
+def nearly_distinct(text: Any) -> bool:
+    """Whether a column of text has almost as many different values as rows: no classes."""
+    known = text.drop_nulls()
+    return len(known) > 2 and known.n_unique() >= 0.9 * len(known)
 
 
 def _ids(table: Table, node: str, n_features: int, found: Findings) -> NDArray[Any]:
@@ -152,25 +206,33 @@ def _ids(table: Table, node: str, n_features: int, found: Findings) -> NDArray[A
     return ids
 
 
-def _fixed(table: Table, node: str, features: dict[str, Any], found: Findings) -> None:
+def _fixed(table: Table, node: str, uses: Uses, found: Findings) -> None:
     """Features that never change inside a node: no node can learn from them alone."""
     import polars as pl
 
-    if not features or found.facts.get("rows_per_node", {"most": 0})["most"] < 2:
+    if not uses.names or found.facts.get("rows_per_node", {"most": 0})["most"] < 2:
         return
     # by number: polars has patterns for names, and none for an empty one
-    columns = {f"{at}": values for at, values in enumerate(features.values())}
+    columns = {f"{at}": uses.frame[name] for at, name in enumerate(uses.names)}
     frame = pl.DataFrame({"node": table.frame[node], **columns})
     spread = frame.group_by("node").agg(pl.all().drop_nulls().n_unique())
     most = spread.select(pl.col(list(columns)).max()).row(0)
     constant = set(found.facts["constant"])
-    pairs = zip(features, most, strict=True)
+    pairs = zip(uses.names, most, strict=True)
     fixed = [name for name, count in pairs if count == 1 and name not in constant]
     found.facts["constant_at_each_node"] = fixed
-    if fixed:
+    places = [name for name in fixed if is_coordinate(name)]
+    if places:
         found.warnings.append(
-            f"Columns with one value at each node: {', '.join(fixed)}. If they are coordinates, "
-            "name them by fit --coords; otherwise leave them out by --features."
+            f"Coordinates are used as features: {', '.join(places)}. Name them by fit --coords to "
+            "join near nodes, or leave them out by --features."
+        )
+    rest = [name for name in fixed if name not in places]
+    if rest:
+        found.warnings.append(
+            f"Columns with one value at each node: {', '.join(rest)}. They are features of the "
+            "nodes, which no node can learn from its own rows. If they are coordinates, name them "
+            "by fit --coords; --features leaves them out."
         )
 
 
@@ -191,11 +253,13 @@ def _alike(nodes: NDArray[Any], found: Findings) -> None:
         )
 
 
-def _edges(path: Path, ids: NDArray[Any], found: Findings) -> None:
+def look_at_edges(
+    path: Path, ids: NDArray[Any], found: Findings, drop_missing: bool = False
+) -> None:
     """The graph: ids on both sides, nodes without an edge, connected parts."""
     from nefele.graph import Graph
 
-    edges, notes = read_edges(path)
+    edges, notes = read_edges(path, drop_missing)
     found.warnings += notes
     ends = as_ids(edges["source"]), as_ids(edges["target"])
     known, given = distinct(*ends), distinct(ids)

@@ -46,7 +46,7 @@ class RunConfig:
     node, target : str
         Columns with the node ids and with what is predicted.
     features : tuple of str, optional
-        Default: all numeric columns that play no other part.
+        Default: all columns that play no other part and say something.
     graph : str, optional
         Edge file with columns source, target and perhaps weight, or "learn" (the default without
         coordinates), or "learn:" and a name of `LEARNT`.
@@ -264,7 +264,7 @@ _TEMPLATE = """\
 data = "data.csv"         # CSV (comma, semicolon or tab) or Parquet, one row per observation
 node = "station"          # column with the node ids; "007" and "7" differ
 target = "tmax"           # column to predict
-# features = ["wind"]     # default: all numeric columns that play no other part
+# features = ["wind"]     # default: all columns that play no other part and say something
 
 # Which nodes are neighbours: a file, coordinates, or learnt from the rows (the default).
 # graph = "edges.csv"     # columns source, target and perhaps weight; or "learn", "learn:losses"
@@ -283,6 +283,6 @@ standardize = true        # solve with features of unit variance
 # l2 = 0.001              # ridge term of each node; default 0, for classification 0.001
 tol = 1e-4                # certified relative gap to reach
 seed = 0                  # which rows are held out, and which rows are in which fold
-# drop_missing = true     # leave out rows with missing values
+# drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
 """

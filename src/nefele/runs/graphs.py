@@ -116,7 +116,7 @@ class _Comparison:
         except ValueError as error:
             raise ValueError(str(error).replace(", or give --alpha", "")) from None
         self.frame = inputs.frame(config.node)
-        unknowns = len(self.nodes) * (inputs.X.shape[1] + 1)
+        unknowns = len(self.nodes) * (len(inputs.parameters) + 1)
         self.search = _search(config, self.splits, polish=unknowns <= _FEW_UNKNOWNS)
         self.model = make_model(config, None)
         rows = take_rows(self.model, self.frame, inputs.y)
@@ -150,7 +150,7 @@ class _Comparison:
     def too_large(self, kinds: list[str], named: bool) -> dict[str, str]:
         """Candidates that would take too long, and why; who is named is waited for."""
         n = len(self.nodes)
-        columns = self.inputs.X.shape[1] + len(getattr(self.model, "classes_", [0]))
+        columns = len(self.inputs.parameters) + len(getattr(self.model, "classes_", [0]))
         if named:
             return {}
         found = {}
@@ -210,7 +210,7 @@ class _Comparison:
             "data": self.config.data,
             "rows": len(self.inputs.y),
             "nodes": len(self.nodes),
-            "features": list(self.inputs.features),
+            "features": list(self.inputs.uses.names),
             "metric": METRICS[self.config.task],
             "folds": len(selector.trials_[ALONE].scores),
             "time": self.config.time,

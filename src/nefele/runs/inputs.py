@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._ids import IdIndex, describe, distinct
 from nefele._words import short
+from nefele.encoding.parts import Part
 from nefele.graph import Graph
-from nefele.runs.config import LEARNT, RunConfig, check_features
+from nefele.runs.checks import Findings, look, look_at_edges, nearly_distinct
+from nefele.runs.columns import Uses, use_columns
+from nefele.runs.config import LEARNT, RunConfig
 from nefele.runs.edges import edge_graph
 from nefele.runs.sizes import print_nothing, size_note
 from nefele.runs.tables import Table
@@ -29,12 +33,12 @@ class Inputs:
 
     Attributes
     ----------
-    X : array of shape (n_rows, d)
+    uses : Uses
+        The columns that are features.
     y : array of shape (n_rows,)
         Numbers, or class labels as text.
     ids : array of shape (n_rows,)
         Node ids as text.
-    features : tuple of str
     times : array of shape (n_rows,), optional
     graph : Graph, optional
         None: learnt in each fit.
@@ -46,10 +50,9 @@ class Inputs:
         What a reader must know.
     """
 
-    X: Array
+    uses: Uses
     y: NDArray[Any]
     ids: NDArray[Any]
-    features: tuple[str, ...]
     times: NDArray[Any] | None
     graph: Graph | None
     places: dict[str, tuple[float, float]] | None
@@ -58,7 +61,22 @@ class Inputs:
 
     def frame(self, node: str) -> Any:
         """Features and node ids as a table, the form that the estimators take."""
-        return feature_frame(self.X, self.features, self.ids, node)
+        return with_nodes(self.uses.frame, self.ids, node)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that are features."""
+        return self.uses.names
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """How each column becomes features of the models."""
+        return self.uses.parts()
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the features of the models, in the order of the coefficients."""
+        return [name for part in self.parts for name in part.features]
 
     def positions(self, nodes: NDArray[Any]) -> Array | None:
         """Where nodes lie as (x, y) or (longitude, latitude); None when not known of all."""
@@ -69,12 +87,19 @@ class Inputs:
         return points[:, ::-1].copy() if self.geographic else points
 
 
-def feature_frame(X: Array, features: tuple[str, ...], ids: NDArray[Any], node: str) -> Any:
+def with_nodes(frame: Any, ids: NDArray[Any], node: str) -> Any:
     """A polars table of the features and the node ids."""
     import polars as pl
 
-    columns = {name: X[:, j] for j, name in enumerate(features)}
-    return pl.DataFrame({**columns, node: pl.Series(ids.tolist(), dtype=pl.String)})
+    return pl.DataFrame([*frame.get_columns(), pl.Series(node, ids.tolist(), dtype=pl.String)])
+
+
+def feature_frame(X: Array, features: tuple[str, ...], ids: NDArray[Any], node: str) -> Any:
+    """A polars table of numbers and the node ids."""
+    import polars as pl
+
+    columns = [pl.Series(name, X[:, j]) for j, name in enumerate(features)]
+    return with_nodes(pl.DataFrame(columns), ids, node)
 
 
 def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:
@@ -84,6 +109,10 @@ def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing
     """
     rows = read_rows(config, tell)
     graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
+    if config.edge_file is not None:
+        noticed = Findings()
+        look_at_edges(Path(config.edge_file), rows.ids, noticed, config.drop_missing)
+        more += [text for text in noticed.warnings if text not in more]
     return replace(rows, graph=graph, notes=(*rows.notes, *more, *few_rows(rows.ids)))
 
 
@@ -93,68 +122,34 @@ def read_rows(config: RunConfig, tell: Callable[[str], object] = print_nothing) 
     for name in (config.node, config.target, config.time, *(config.coords or ())):
         if name is not None:
             table.check_column(name)
-    features, columns, notes = choose_features(table, config)
+    taken = (config.node, config.target, config.time, *(config.coords or ()))
+    uses = use_columns(table, taken, config.features)
     y, lost = _target(table, config)
-    X = np.column_stack(columns) if columns else np.empty((len(y), 0))
-    gone = {config.target: lost, **{f: np.isnan(X[:, j]) for j, f in enumerate(features)}}
-    gone[config.node] = _absent(table, config.node)
+    noticed = Findings()
+    look(table, uses, config.node, config.target, noticed, config.task)
+    notes = noticed.warnings
+    gone = {config.target: lost, config.node: _absent(table, config.node)}
+    if config.drop_missing:
+        gone |= {name: uses.frame[name].is_null().to_numpy() for name in uses.names}
     if config.time is not None:
         gone[config.time] = _absent(table, config.time) | table.says_missing(config.time)
     keep, dropped = _complete(table, gone, config.drop_missing)
     notes += dropped
     if not keep.all():
-        table, X, y = table.take(keep), X[keep], y[keep]
+        table, uses, y = table.take(keep), uses.take(keep), y[keep]
     if len(y) < 2:
         raise ValueError(f"{table.name} must have at least 2 complete rows; got {len(y)}.")
-    notes += _constant(X, features)
+    if not uses.names:
+        notes.append("There are no features: each model is a constant.")
     _check_classes(table, y, config)
     ids = table.ids(config.node)
     times = None if config.time is None else table.times(config.time)
     places, geographic = _places(table, config, ids)
-    found = Inputs(X, y, ids, features, times, None, places, geographic, tuple(notes))
+    found = Inputs(uses, y, ids, times, None, places, geographic, tuple(notes))
     large = size_note(found, config.task)
     if large:
         tell(large)
     return found
-
-
-def choose_features(
-    table: Table, config: RunConfig
-) -> tuple[tuple[str, ...], list[Array], list[str]]:
-    """Names and values of the features, and a note about columns that were left out."""
-    if config.features is not None:
-        names = tuple(table.check_column(name) for name in config.features)
-        return names, [table.numbers(name, optional=True) for name in names], []
-    taken = {config.node, config.target, config.time, *(config.coords or ())}
-    found, values, text = [], [], []
-    for name in table.columns:
-        if name in taken:
-            continue
-        numbers, odd = table.parsed(name)
-        n_odd, n_numbers = int(odd.sum()), len(numbers) - numbers.null_count()
-        if n_odd and (2 * n_odd < n_numbers + n_odd or table.has_commas(name, odd)):
-            raise ValueError(table.odd_message(name, odd, optional=True))
-        if n_odd or not n_numbers:
-            text.append(name)
-            continue
-        found.append(name)
-        values.append(np.array(numbers.to_numpy(), dtype=np.float64))
-        huge = table.huge_message(name, values[-1])
-        if huge:
-            raise ValueError(huge)
-    check_features(found)
-    notes = []
-    if text:
-        notes.append(f"Columns that are empty or hold text are left out: {', '.join(text)}.")
-    if not found:
-        notes.append("There are no numeric features: each model is a constant.")
-    return tuple(found), values, notes
-
-
-def nearly_distinct(text: Any) -> bool:
-    """Whether a column of text has almost as many different values as rows: no classes."""
-    known = text.drop_nulls()
-    return len(known) > 2 and known.n_unique() >= 0.9 * len(known)
 
 
 def _check_classes(table: Table, y: NDArray[Any], config: RunConfig) -> None:
@@ -173,13 +168,6 @@ def _check_classes(table: Table, y: NDArray[Any], config: RunConfig) -> None:
             f"{where} classes that rows share; got {len(classes)} different values in {len(y)} "
             "rows. Name another --target, or use --task regression for numbers."
         )
-
-
-def _constant(X: Array, features: tuple[str, ...]) -> list[str]:
-    fixed = [name for j, name in enumerate(features) if (X[:, j] == X[0, j]).all()]
-    if not fixed:
-        return []
-    return [f"Features with one value only, which say nothing: {', '.join(fixed)}."]
 
 
 def _target(table: Table, config: RunConfig) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -144,7 +144,8 @@ class Pipeline:
         From the training rows alone: held-out labels must not decide what is tried. A little
         farther than these need, so that the path over all rows mostly begins with one model too.
         """
-        design = make_design(self.model, self.rows.take(self.train))
+        train = self.rows.take(self.train)
+        design = make_design(self.model, train.filled_by(train))
         alphas = alpha_grid(design.problem, design.columns, n_alphas=self.config.n_alphas)
         if len(alphas) > 1:
             alphas = np.geomspace(_FARTHER * alphas[0], alphas[-1], len(alphas))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import check_name
 from nefele._ids import describe, distinct
+from nefele.runs.columns import fitted_column
 from nefele.runs.folder import RunFolder
-from nefele.runs.inputs import _absent, _complete, feature_frame
+from nefele.runs.inputs import _absent, _complete, with_nodes
 from nefele.runs.tables import Table
 
 
@@ -41,19 +41,32 @@ def predict_table(
         raise ValueError(
             f'{table.name} has a column "{column}" already. Name another one by --column.'
         )
-    X = np.column_stack([table.numbers(name) for name in features] or [np.empty((0, 0))])
-    X = X if features else np.empty((table.frame.height, 0))
-    gone = {name: np.isnan(X[:, j]) for j, name in enumerate(features)}
-    gone[config.node] = _absent(table, config.node)
+    encoder = getattr(model, "encoder_", None)
+    frame = _columns(table, features, encoder)
+    gone = {config.node: _absent(table, config.node)}
+    if encoder is None or drop_missing:
+        gone |= {name: frame[name].is_null().to_numpy() for name in features}
     keep, notes = _complete(table, gone, drop_missing)
-    table, X = (table, X) if keep.all() else (table.take(keep), X[keep])
+    if not keep.all():
+        table, frame = table.take(keep), frame.filter(pl.Series(keep)) if features else frame
     ids = table.ids(config.node)
     notes += _unknown(model, ids, table.name, unseen)
-    frame = feature_frame(X, features, ids, config.node)
+    notes += [] if encoder is None else encoder.news(frame)
+    frame = with_nodes(frame, ids, config.node)
     found = table.frame.with_columns(pl.Series(column, model.predict(frame)))
     if config.task == "classification":
         found = _with_shares(found, model, frame, table.name)
     return found, notes
+
+
+def _columns(table: Table, features: tuple[str, ...], encoder: Any) -> Any:
+    """The features as a polars table, null where a value is missing, as they were fitted."""
+    import polars as pl
+
+    if encoder is None:
+        numbers = {name: table.numbers(name) for name in features}
+        return pl.DataFrame(numbers, nan_to_null=True)
+    return pl.DataFrame([fitted_column(table, part) for part in encoder.parts_])
 
 
 def _with_shares(found: Any, model: Any, frame: Any, name: str) -> Any:

@@ -75,7 +75,7 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
         "pooled_error": spread(held["node_pooled"]),
         "node_error": spread(held["node_error"]),
         "held_out": held_out,
-        "parameters": np.array(parameter_names(inputs.features, path["classes"])),
+        "parameters": np.array(parameter_names(inputs.parameters, path["classes"])),
     }
     kept = ("chosen", "clearest", "nodes", "rows", "edges", "weights", "coef", "gaps", "clusters")
     found |= {name: path[name] for name in (*kept, "history")}
@@ -90,7 +90,7 @@ def _mean(values: list[Any]) -> Array:
     return np.array(np.mean(values) if values else np.nan)
 
 
-def parameter_names(features: tuple[str, ...], classes: NDArray[Any]) -> list[str]:
+def parameter_names(features: list[str], classes: NDArray[Any]) -> list[str]:
     """Names of the parameters of a node: for more than two classes, those of each class in turn."""
     names = [*features, "intercept"]
     if len(classes) <= 2:
@@ -158,7 +158,9 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "finished": now(),
         "rows": len(inputs.y),
         "held_out_rows": int(found["held_out"].sum()),
-        "features": list(inputs.features),
+        "features": list(inputs.uses.names),
+        "columns": [[part.name, part.how()] for part in inputs.parts],
+        "left_out": inputs.uses.left_out,
         "graph": {
             "n_nodes": len(found["nodes"]),
             "n_edges": len(found["edges"]),

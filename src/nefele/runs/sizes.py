@@ -34,4 +34,4 @@ def size_note(inputs: Any, task: str) -> str | None:
 def parameters(inputs: Any, task: str) -> int:
     """Number of parameters of a node: for more than two classes, those of each class."""
     classes = len(distinct(inputs.y)) if task == "classification" else 2
-    return (inputs.X.shape[1] + 1) * (classes if classes > 2 else 1)
+    return (len(inputs.parameters) + 1) * (classes if classes > 2 else 1)

@@ -158,6 +158,10 @@ class Table:
             )
         return self.text(name)
 
+    def is_boxed(self, name: str) -> bool:
+        """Whether a column of Parquet holds lists, structs or bytes."""
+        return _is_boxed(self.frame[self.check_column(name)])
+
     def ids(self, name: str) -> Any:
         """A column of node ids as text, shape (n_rows,); none may be missing."""
         column = self.labels(name)

@@ -81,6 +81,7 @@ def _facts(config: RunConfig, facts: dict[str, Any], p: int) -> list[tuple[str, 
         ("data sha256", files["data"]["sha256"]),
         ("rows", f"{facts['rows']}, of them {facts['held_out_rows']} held out for the comparison"),
         ("features", ", ".join(facts["features"]) or "none"),
+        *((f"column {name}", how) for name, how in facts.get("columns", []) if how != "numbers"),
         ("graph", describe_graph(facts["graph"])),
     ]
     if "graph" in files:

@@ -80,6 +80,22 @@ def missed_notes(counts: dict[str, int], tol: float) -> list[str]:
     ]
 
 
+def columns_used(facts: dict[str, Any]) -> list[str]:
+    """Which columns a run used, and how: a line for plain numbers, one for each other column.
+
+    Examples
+    --------
+    >>> columns_used({"columns": [["wind", "numbers"], ["roof", "text, 2 levels against 'tin'"]]})
+    ['Features: wind (numbers)', "  roof: text, 2 levels against 'tin'"]
+    """
+    if "columns" not in facts:  # a demonstration
+        return []
+    plain = [name for name, how in facts["columns"] if how == "numbers"]
+    others = [f"  {name}: {how}" for name, how in facts["columns"] if how != "numbers"]
+    first = f"{', '.join(plain)} (numbers)" if plain else "no plain numbers" if others else "none"
+    return [f"Features: {first}", *others]
+
+
 def describe_graph(facts: dict[str, Any]) -> str:
     """The graph in a few words."""
     n, m = facts["n_nodes"], facts["n_edges"]

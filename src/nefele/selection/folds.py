@@ -30,7 +30,8 @@ class NodeErrors:
     weight : array of shape (n,)
         Weight of their held-out rows.
     with_rows : bool array of shape (n,)
-        Whether the node has training rows; `own` is the error of one model where not.
+        Whether the node has training rows; `own` is the error of one model where not, and where
+        these determine no model.
     own, pooled : arrays of shape (n,)
     coupled : array of shape (n_alphas, n)
     wrong : list of float
@@ -136,8 +137,9 @@ def run_contest(contest: Contest, alphas: Array, told: Told | None = None) -> Fo
             told(result)
         scores[k] = contest.score(result.w, True)
     (alone,) = quiet_path(problem, np.zeros(1), contest.coupled, contest.options)
-    bare = ~problem.loss.labelled[:, None]
-    own = contest.score(np.where(bare, contest.one_model, alone.w), False)
+    # Where own rows are missing, or determine no model (one class only), the one for all judges.
+    bare = ~problem.loss.labelled | alone.unbounded
+    own = contest.score(np.where(bare[:, None], contest.one_model, alone.w), False)
     errors = None
     if judge.errors:
         one, *along, last = judge.errors
