@@ -90,7 +90,7 @@ def test_classes_give_intervals_of_probabilities():
 
 def test_cv_models_and_a_single_node():
     X, y, ids = data(0)
-    model = GTVRegressorCV(GRAPH, alphas=[0.1, 0.01], cv=2).fit(X, y, node_ids=ids)
+    model = GTVRegressorCV(GRAPH, penalty="l2", alphas=[0.1, 0.01], cv=2).fit(X, y, node_ids=ids)
     assert bootstrap_intervals(model, n_boot=3).coef_low.shape == (12, 2)
     alone = GTVRegressor().fit(X, y)
     low, high = bootstrap_intervals(alone, n_boot=20).predict(X[:3])
