@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nefele
 from nefele.estimators import GTVRegressor, MomentsKNN
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
-from nefele.losses import Logistic
+from nefele.losses import Logistic, Squared
 from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 STATES = nefele.datasets.load_states()
@@ -277,6 +277,34 @@ def test_errors(params, match):
     graph, X, y = groups_problem()
     with pytest.raises(ValueError, match=match):
         GTVRegressorCV(graph, penalty="l2", **{"node": "node", **params}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"alphas": [1.0]}, "alphas must go with a penalty by name"),
+        ({"scale": "auto"}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"hub": 0.5}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"couple": ["a"]}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"couple_intercept": False}, "scale, hub, couple and couple_intercept must go with"),
+        ({"features": "curves"}, 'No kind of features "curves"'),
+        ({"loss": "poisson"}, "Labels of the Poisson loss must be >= 0"),
+    ],
+)
+def test_errors_of_the_choice_of_a_coupling(params, match):
+    graph, X, y = groups_problem()
+    with pytest.raises(ValueError, match=match):
+        GTVRegressorCV(graph, **{"node": "node", **params}).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", [Squared(l2=0.01), Squared(l1=0.01)], ids=repr)
+def test_a_ridge_or_lasso_term_goes_with_the_chosen_coupling(loss):
+    """Deviations that depend on each other are not tried: the terms have no meaning there."""
+    model = GTVRegressorCV(STATES.graph, loss=loss, tol=1e-3)
+    model.fit(STATES.X[:, :2], STATES.y, node_ids=STATES.node_ids)
+    assert model.status_ == "optimal" and "correlated" not in model.coupling_
+    plain = GTVRegressorCV(STATES.graph).fit(STATES.X[:, :2], STATES.y, node_ids=STATES.node_ids)
+    assert any("correlated" in tried["coupling"] for tried in plain.candidates_)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])

@@ -306,6 +306,13 @@ def test_not_converged_is_a_warning_and_a_status():
     assert model.status_ == "max_iter" and model.n_iter_ == 2
 
 
+@pytest.mark.parametrize("options", [{}, {"scale": "auto"}, {"features": "spline"}], ids=repr)
+def test_a_target_outside_of_the_loss_is_named(options):
+    X, y = towns()
+    with pytest.raises(ValueError, match="Labels of the Poisson loss must be >= 0"):
+        GTVRegressor(ROADS, node="town", loss="poisson", **options).fit(X, y - 5.0)
+
+
 def test_local_ridge_of_the_loss():
     X, y = towns(empty=())
     model = GTVRegressor(ROADS, alpha=0.0, loss=Squared(l2=0.5), **PLAIN, **TIGHT).fit(X, y)

@@ -45,10 +45,10 @@ unseen, solver, tol, max_iter
     scale, hub
         See `GTVRegressor`; they go with a penalty by name, "auto" chooses them.
     alphas : array of shape (n_alphas,), optional
-        Candidates, for a penalty by name. Default: `n_alphas` values, geometric, from the least alpha with one model per
-        component (`nefele.lam_max`) down to a ten-thousandth of it. When all nodes agree exactly
-        and that is 0, from the largest gradient of a node's loss at zero instead. Where the best
-        is the last, the grid goes on, tenfold at most three times.
+        Candidates, for a penalty by name. Default: `n_alphas` values, geometric, from the least
+        alpha with one model per component (`nefele.lam_max`) down to a ten-thousandth of it. When
+        all nodes agree exactly and that is 0, from the largest gradient of a node's loss at zero
+        instead. Where the best is the last, the grid goes on, tenfold at most three times.
     n_alphas : int
         Number of candidates when none are given.
     cv : int, splitter or iterable of (train, test), optional
@@ -84,10 +84,10 @@ unseen, solver, tol, max_iter
     best_alpha_ : float
         The alpha of the best prediction.
     clearest_alpha_ : float or None
-        None with `penalty="auto"`. The alpha of the clearest clusters: the middle of the longest stretch of alphas, on a log
+        The alpha of the clearest clusters: the middle of the longest stretch of alphas, on a log
         scale, over which the partition of the nodes hardly changes (adjusted Rand index at least
         0.9), with more than one cluster and fewer than nodes with data. For understanding, not
-        for prediction.
+        for prediction. None with `penalty="auto"`.
     clearest_clusters_ : int array of shape (n_nodes,) or None
         The partition there.
     cv_results_ : dict

@@ -198,6 +198,8 @@ class Family:
     graph : Graph, optional
     curves : bool
         Whether common curves are tried.
+    correlated : bool
+        Whether deviations that depend on each other are tried.
     told : callable, optional
         Called with each member that was tried.
     """
@@ -209,11 +211,12 @@ class Family:
         graph: Graph | None = None,
         *,
         curves: bool = False,
+        correlated: bool = True,
         told: Callable[[Tried], object] | None = None,
     ) -> None:
         self.table, self.response = table, response
         self.graph = graph if graph is not None and graph.n_edges else None
-        self.curves, self.told = curves, told
+        self.curves, self.correlated, self.told = curves, correlated, told
         self.tried: list[Tried] = []
 
     def choose(self) -> Tried:
@@ -293,7 +296,7 @@ class Family:
         p, d, n = len(personal), columns.data.X.shape[1], self.table.n_nodes
         if name != ONE and not p or (name == SLOPES and p == 1 and self.table.intercept):
             return None
-        if name == CORRELATED and not 1 < p <= _MOST_CORRELATED:
+        if name == CORRELATED and not (self.correlated and 1 < p <= _MOST_CORRELATED):
             return None
         if n * p * (p * p + d * d) > _WORK and name not in (ONE, INTERCEPTS):
             return None
