@@ -22,7 +22,7 @@ def estimators(report, side=100) -> None:
     X = rng.standard_normal((n, ROWS, D))
     y = np.einsum("nrd,nd->nr", X, true) + 0.5 * rng.standard_normal((n, ROWS))
     ids = np.repeat(np.arange(n), ROWS)
-    model = nefele.GTVRegressor(graph, alpha=0.1, tol=1e-4)
+    model = nefele.GTVRegressor(graph, alpha=0.1, tol=1e-4, weighting="nodes", standardize=False)
     started = time.process_time()
     model.fit(X.reshape(-1, D), y.ravel(), node_ids=ids)
     first = time.process_time() - started

@@ -38,7 +38,7 @@ def main() -> None:
         "wasserstein": WassersteinGraph(k=4),
         "embedding": EmbeddingKNN(),
     }
-    search = nefele.GTVRegressorCV(node="shop", n_alphas=5, tol=1e-3)
+    search = nefele.GTVRegressorCV(node="shop", penalty="l2", n_alphas=5, tol=1e-3)
     found = nefele.GraphSelectorCV(graphs, estimator=search, n_shuffles=1).fit(X, y)
     print(found.summary())
 

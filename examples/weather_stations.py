@@ -46,7 +46,7 @@ def main() -> None:
         "each station alone": GTVRegressor(SpatialKNN(5), node="station", coords=places, alpha=0),
         "one model for all": GTVRegressor(SpatialKNN(5), node="station", coords=places, alpha=1e4),
         "coupled over the map": GTVRegressor(
-            SpatialKNN(5), node="station", coords=places, alpha=1.0, standardize=True
+            SpatialKNN(5), node="station", coords=places, alpha=1.0
         ),
     }
     print("mean squared error on new days (noise alone: 2.25)")

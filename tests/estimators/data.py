@@ -7,6 +7,8 @@ import nefele
 
 TOWNS = ["Hanko", "Turku", "Pori", "Vaasa", "Oulu", "Kemi"]
 ROADS = pd.DataFrame({"source": TOWNS[:-1], "target": TOWNS[1:]})
+# The papers' problem: every node counts once, features are as they come.
+PLAIN = {"weighting": "nodes", "standardize": False}
 PLACES = {
     "Hanko": (59.8, 22.9),
     "Turku": (60.5, 22.3),

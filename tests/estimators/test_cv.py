@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nefele
 from nefele.estimators import GTVRegressor, MomentsKNN
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
-from nefele.losses import Logistic
+from nefele.losses import Logistic, Squared
 from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 STATES = nefele.datasets.load_states()
@@ -25,7 +25,12 @@ STATES = nefele.datasets.load_states()
 @pytest.mark.filterwarnings("ignore::nefele.DataWarning")
 @pytest.mark.filterwarnings("ignore::nefele.ConvergenceWarning")
 @parametrize_with_checks(
-    [GTVRegressorCV(n_alphas=3, cv=2), GTVClassifierCV(n_alphas=3, cv=2, loss=Logistic(l2=1e-3))]
+    [
+        GTVRegressorCV(cv=2),
+        GTVClassifierCV(cv=2, loss=Logistic(l2=1e-3)),
+        GTVRegressorCV(penalty="l2", n_alphas=3, cv=2),
+        GTVClassifierCV(penalty="l2", n_alphas=3, cv=2, loss=Logistic(l2=1e-3)),
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -46,7 +51,7 @@ def groups_problem(seed=0, rows=8, noise=1.0):
 @pytest.fixture(scope="module")
 def fitted():
     graph, X, y = groups_problem()
-    return GTVRegressorCV(graph, node="node", n_alphas=12, cv=4).fit(X, y)
+    return GTVRegressorCV(graph, penalty="l2", node="node", n_alphas=12, cv=4).fit(X, y)
 
 
 def test_scores_are_those_of_single_fits(fitted):
@@ -101,7 +106,7 @@ def test_says_plainly_when_coupling_does_not_help():
     rng = np.random.default_rng(0)
     ids, X = np.repeat(np.arange(6), 60), rng.normal(size=(360, 1))
     y = 5.0 * (-1.0) ** ids * X[:, 0] + 0.1 * rng.normal(size=360)
-    model = GTVRegressorCV(nefele.graphs.chain(6), alphas=[10.0, 1.0, 0.1], cv=3)
+    model = GTVRegressorCV(nefele.graphs.chain(6), penalty="l2", alphas=[10.0, 1.0, 0.1], cv=3)
     model.fit(X, y, node_ids=ids)
     assert not model.coupling_helps_ and model.gain_ <= 0
     assert "Coupling does not help here: own data only" in model.summary()
@@ -127,7 +132,9 @@ def test_the_gain_is_that_of_alphas_chosen_by_the_other_folds(fitted):
 
 def test_a_score_of_the_user_has_its_standard_error_over_the_folds():
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", alphas=[0.1], cv=4, scoring="r2").fit(X, y)
+    model = GTVRegressorCV(graph, penalty="l2", node="node", alphas=[0.1], cv=4, scoring="r2").fit(
+        X, y
+    )
     scores = np.array([model.cv_results_[f"split{k}_test_score"][0] for k in range(4)])
     assert model.gain_ == pytest.approx(scores.mean() - max(model.baseline_scores_.values()))
     assert model.verdict_.part == "fold" and "over the folds" in model.summary()
@@ -136,7 +143,9 @@ def test_a_score_of_the_user_has_its_standard_error_over_the_folds():
 
 def test_one_standard_error_takes_a_larger_alpha():
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", n_alphas=12, cv=4, one_se=True).fit(X, y)
+    model = GTVRegressorCV(graph, penalty="l2", node="node", n_alphas=12, cv=4, one_se=True).fit(
+        X, y
+    )
     mean = model.cv_results_["mean_test_score"]
     assert model.alpha_ >= model.best_alpha_ == model.alphas_[np.argmax(mean)]
     assert "one standard error" in model.summary()
@@ -146,7 +155,9 @@ def test_munnell_beats_both_baselines_on_held_out_rows():
     wins = 0
     for seed in range(5):
         train, test = nefele.datasets.split_states(STATES, seed)
-        model = GTVRegressorCV(STATES.graph, fit_intercept=False, n_alphas=8, cv=3, tol=1e-3)
+        model = GTVRegressorCV(
+            STATES.graph, penalty="l2", fit_intercept=False, n_alphas=8, cv=3, tol=1e-3
+        )
         model.fit(train.X, train.y, node_ids=train.ids[train.row_node])
         ids = test.ids[test.row_node]
 
@@ -166,9 +177,9 @@ def test_pandas_polars_and_node_ids_agree():
     graph, X, y = groups_problem()
     params = {"alphas": [1.0, 0.1], "cv": 2}
     table = pl.DataFrame({name: X[name].to_list() for name in X.columns})
-    one = GTVRegressorCV(graph, node="node", **params).fit(X, y)
-    two = GTVRegressorCV(graph, node="node", **params).fit(table, pl.Series(y))
-    three = GTVRegressorCV(graph, **params).fit(X[["a", "b"]], y, node_ids=X["node"])
+    one = GTVRegressorCV(graph, penalty="l2", node="node", **params).fit(X, y)
+    two = GTVRegressorCV(graph, penalty="l2", node="node", **params).fit(table, pl.Series(y))
+    three = GTVRegressorCV(graph, penalty="l2", **params).fit(X[["a", "b"]], y, node_ids=X["node"])
     assert (one.coef_ == two.coef_).all() and (one.coef_ == three.coef_).all()
     assert list(one.feature_names_in_) == ["a", "b"]
     scores = cross_val_score(one, X, y, cv=WithinNodeKFold(2, node="node"))
@@ -180,7 +191,7 @@ def test_pandas_polars_and_node_ids_agree():
 )
 def test_other_splitters(cv):
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=cv).fit(X, y)
+    model = GTVRegressorCV(graph, penalty="l2", node="node", alphas=[1.0, 0.1], cv=cv).fit(X, y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
@@ -193,21 +204,21 @@ def test_a_graph_learnt_in_each_fold_sees_training_rows_only():
             seen.append(len(rows.X))
             return super().fit_graph(rows)
 
-    GTVRegressorCV(Spy(k=2), node="node", alphas=[1.0], cv=4).fit(X, y)
+    GTVRegressorCV(Spy(k=2), penalty="l2", node="node", alphas=[1.0], cv=4).fit(X, y)
     assert seen == [96, 72, 72, 72, 72]
 
 
 def test_rows_of_nodes_that_a_learnt_graph_lacks_are_counted():
     _, X, y = groups_problem()
     X = pd.concat([X, X.iloc[:1].assign(node="alone")], ignore_index=True)
-    model = GTVRegressorCV(MomentsKNN(k=2), node="node", alphas=[1.0], cv=4)
+    model = GTVRegressorCV(MomentsKNN(k=2), penalty="l2", node="node", alphas=[1.0], cv=4)
     model.fit(X, np.append(y, 0.0))
     assert model.n_left_out_ == 1 and "1 held-out rows were not judged" in model.summary()
 
 
 def test_scoring_and_sample_weight():
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=2, scoring="r2")
+    model = GTVRegressorCV(graph, penalty="l2", node="node", alphas=[1.0, 0.1], cv=2, scoring="r2")
     weight = np.where(np.arange(len(y)) % 8 < 4, 1.0, 2.0)
     assert model.fit(X, y, weight).best_score_ < 1.0
     on = np.arange(len(y)) % 8 != 3
@@ -218,7 +229,9 @@ def test_scoring_and_sample_weight():
 
 def test_partial_coupling():
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", couple=["b"], couple_intercept=False, n_alphas=6)
+    model = GTVRegressorCV(
+        graph, penalty="l2", node="node", couple=["b"], couple_intercept=False, n_alphas=6
+    )
     model.fit(X, y)
     assert np.isfinite(model.alphas_).all() and model.coupling_helps_
 
@@ -227,11 +240,15 @@ def test_classifier_with_text_labels_and_three_classes():
     graph, X, y = groups_problem(rows=12)
     label = np.array(["low", "mid", "high"])[np.digitize(y, [-1.0, 1.0])]
     loss = Logistic(l2=0.03)
-    model = GTVClassifierCV(graph, node="node", loss=loss, n_alphas=5, cv=3).fit(X, label)
+    model = GTVClassifierCV(graph, penalty="l2", node="node", loss=loss, n_alphas=5, cv=3).fit(
+        X, label
+    )
     assert model.classes_.tolist() == ["high", "low", "mid"]
     assert model.coupling_helps_ and model.predict_proba(X).shape == (144, 3)
     assert model.score(X, label) > 0.5
-    hinge = GTVClassifierCV(graph, node="node", loss="hinge", alphas=[1.0], cv=2, tol=1e-2)
+    hinge = GTVClassifierCV(
+        graph, penalty="l2", node="node", loss="hinge", alphas=[1.0], cv=2, tol=1e-2
+    )
     assert not hasattr(hinge, "predict_proba")
     hinge.fit(X, label == "low")
     assert 0 < hinge.best_score_ <= 1
@@ -259,14 +276,42 @@ def test_clone_pickle_and_save(fitted, tmp_path):
 def test_errors(params, match):
     graph, X, y = groups_problem()
     with pytest.raises(ValueError, match=match):
+        GTVRegressorCV(graph, penalty="l2", **{"node": "node", **params}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"alphas": [1.0]}, "alphas must go with a penalty by name"),
+        ({"scale": "auto"}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"hub": 0.5}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"couple": ["a"]}, "scale, hub, couple and couple_intercept must go with a penalty"),
+        ({"couple_intercept": False}, "scale, hub, couple and couple_intercept must go with"),
+        ({"features": "curves"}, 'No kind of features "curves"'),
+        ({"loss": "poisson"}, "Labels of the Poisson loss must be >= 0"),
+    ],
+)
+def test_errors_of_the_choice_of_a_coupling(params, match):
+    graph, X, y = groups_problem()
+    with pytest.raises(ValueError, match=match):
         GTVRegressorCV(graph, **{"node": "node", **params}).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", [Squared(l2=0.01), Squared(l1=0.01)], ids=repr)
+def test_a_ridge_or_lasso_term_goes_with_the_chosen_coupling(loss):
+    """Deviations that depend on each other are not tried: the terms have no meaning there."""
+    model = GTVRegressorCV(STATES.graph, loss=loss, tol=1e-3)
+    model.fit(STATES.X[:, :2], STATES.y, node_ids=STATES.node_ids)
+    assert model.status_ == "optimal" and "correlated" not in model.coupling_
+    plain = GTVRegressorCV(STATES.graph).fit(STATES.X[:, :2], STATES.y, node_ids=STATES.node_ids)
+    assert any("correlated" in tried["coupling"] for tried in plain.candidates_)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_nodes_that_agree_exactly_still_get_a_grid(loss):
     rng = np.random.default_rng(0)
     ids, X = np.repeat(np.arange(4), 6), rng.normal(size=(24, 2))
-    model = GTVRegressorCV(nefele.graphs.chain(4), n_alphas=4, cv=2, loss=loss)
+    model = GTVRegressorCV(nefele.graphs.chain(4), penalty="l2", n_alphas=4, cv=2, loss=loss)
     model.fit(X, X @ [1.0, 2.0] + 3.0, node_ids=ids)
     assert len(model.alphas_) == 4 and model.alpha_ > 1e-6
     model.fit(X, np.zeros(24), node_ids=ids)
@@ -275,7 +320,9 @@ def test_nodes_that_agree_exactly_still_get_a_grid(loss):
 
 def test_own_data_only_is_not_possible_for_held_out_nodes():
     graph, X, y = groups_problem()
-    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=GroupKFold(3)).fit(X, y)
+    model = GTVRegressorCV(
+        graph, penalty="l2", node="node", alphas=[1.0, 0.1], cv=GroupKFold(3)
+    ).fit(X, y)
     assert np.isnan(model.baseline_scores_["own"]) and np.isfinite(model.gain_)
     assert "own data only: not possible" in model.summary()
     few = (X["node"] != "n00") | (X.index == 0)
@@ -287,7 +334,7 @@ def test_own_data_only_is_not_possible_for_held_out_nodes():
 def test_groups_go_to_the_splitter():
     graph, X, y = groups_problem()
     week = np.tile(np.arange(8), 12)
-    model = GTVRegressorCV(graph, node="node", alphas=[1.0, 0.1], cv=GroupKFold(4))
+    model = GTVRegressorCV(graph, penalty="l2", node="node", alphas=[1.0, 0.1], cv=GroupKFold(4))
     model.fit(X, y, groups=week)
     plain = clone(model).set_params(cv=list(GroupKFold(4).split(X, y, week))).fit(X, y)
     assert (

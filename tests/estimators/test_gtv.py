@@ -10,7 +10,7 @@ import nefele
 from nefele import GTVClassifier, GTVRegressor
 from nefele.losses import HuberLoss, Logistic, Multinomial, Squared
 from nefele.penalties import HuberPenalty, Quadratic
-from tests.estimators.data import ROADS, TOWNS, core, parameters, towns
+from tests.estimators.data import PLAIN, ROADS, TOWNS, core, parameters, towns
 
 TIGHT = {"node": "town", "tol": 1e-12}
 
@@ -19,7 +19,7 @@ TIGHT = {"node": "town", "tol": 1e-12}
 @pytest.mark.parametrize("alpha", [0.05, 0.7])
 def test_agrees_with_the_core(penalty, alpha):
     X, y = towns()
-    model = GTVRegressor(ROADS, alpha=alpha, penalty=penalty, **TIGHT).fit(X, y)
+    model = GTVRegressor(ROADS, alpha=alpha, penalty=penalty, **PLAIN, **TIGHT).fit(X, y)
     result = core(X, y, alpha, penalty=penalty)
     np.testing.assert_allclose(parameters(model), result.w, atol=1e-8)
     assert model.nodes_.tolist() == result.problem.graph.ids.tolist()
@@ -31,7 +31,7 @@ def test_agrees_with_the_core(penalty, alpha):
 def test_other_losses_agree_with_the_core(loss):
     X, y = towns()
     y = np.round(np.abs(y))
-    model = GTVRegressor(ROADS, alpha=0.3, loss=loss, node="town", tol=1e-6).fit(X, y)
+    model = GTVRegressor(ROADS, alpha=0.3, loss=loss, node="town", tol=1e-6, **PLAIN).fit(X, y)
     result = core(X, y, 0.3, loss=loss, tol=1e-6)
     np.testing.assert_allclose(parameters(model), result.w, atol=1e-6)
     own = model.graph_.positions(X["town"])
@@ -57,7 +57,7 @@ def test_alpha_zero_is_least_squares_of_minimum_norm_at_each_node():
     X, y = towns()
     few = X.index[X["town"] == "Pori"][2:]  # two rows for three parameters
     X, y = X.drop(few), np.delete(y, few)
-    model = GTVRegressor(ROADS, alpha=0.0, node="town").fit(X, y)
+    model = GTVRegressor(ROADS, alpha=0.0, node="town", **PLAIN).fit(X, y)
     for name in TOWNS:
         own = (X["town"] == name).to_numpy()
         design = np.column_stack([X["tmin"], X["wind"], np.ones(len(X))])[own]
@@ -89,7 +89,8 @@ def test_weighting_by_rows_against_cvxpy():
     """(n / m) sum over all rows, written out: each row counts once."""
     X, y = towns(30)
     alpha, graph = 0.4, nefele.as_graph(ROADS)
-    model = GTVRegressor(ROADS, alpha=alpha, weighting="rows", **TIGHT).fit(X, y)
+    options = {"alpha": alpha, "weighting": "rows", "standardize": False}
+    model = GTVRegressor(ROADS, **options, **TIGHT).fit(X, y)
     w = cp.Variable((6, 3))
     design = np.column_stack([X["tmin"], X["wind"], np.ones(len(X))])
     owner = graph.positions(X["town"])
@@ -131,7 +132,7 @@ def test_standardize_is_a_scaled_problem_in_the_units_of_X():
     model = GTVRegressor(ROADS, alpha=0.3, standardize=True, **TIGHT).fit(X, y)
     mean, spread = X[["tmin", "wind"]].mean(), X[["tmin", "wind"]].std(ddof=0)
     scaled = X.assign(**((X[["tmin", "wind"]] - mean) / spread))
-    other = GTVRegressor(ROADS, alpha=0.3, **TIGHT).fit(scaled, y)
+    other = GTVRegressor(ROADS, alpha=0.3, standardize=False, **TIGHT).fit(scaled, y)
     np.testing.assert_allclose(model.predict(X), other.predict(scaled), atol=1e-8)
     np.testing.assert_allclose(model.coef_ * spread.to_numpy(), other.coef_, atol=1e-8)
 
@@ -175,7 +176,7 @@ def test_equal_slopes_and_free_intercepts_at_large_alpha():
 def test_partial_coupling_against_cvxpy(penalty, couple):
     X, y = towns(40, empty=())
     alpha = 0.5
-    model = GTVRegressor(ROADS, alpha=alpha, penalty=penalty, couple=couple, **TIGHT)
+    model = GTVRegressor(ROADS, alpha=alpha, penalty=penalty, couple=couple, **PLAIN, **TIGHT)
     model.set_params(couple_intercept=False, tol=1e-9).fit(X, y)
     graph = model.graph_
     w = cp.Variable((6, 3))
@@ -226,7 +227,7 @@ def labels(X, y, classes=2):
 def test_binary_agrees_with_the_core():
     X, y = towns(90)
     code = labels(X, y)
-    model = GTVClassifier(ROADS, alpha=0.1, **TIGHT).fit(X, np.array(["no", "yes"])[code])
+    model = GTVClassifier(ROADS, alpha=0.1, **PLAIN, **TIGHT).fit(X, np.array(["no", "yes"])[code])
     result = core(X, 2.0 * code - 1, 0.1, loss="logistic")
     np.testing.assert_allclose(parameters(model), result.w, atol=1e-6)
     assert model.classes_.tolist() == ["no", "yes"]
@@ -240,8 +241,8 @@ def test_binary_agrees_with_the_core():
 def test_multiclass_agrees_with_the_core():
     X, y = towns(120)
     code = labels(X, y, 3)
-    loss = Logistic(l2=0.01)
-    model = GTVClassifier(ROADS, alpha=0.1, node="town", loss=loss, tol=1e-10).fit(X, code * 10)
+    options = {"loss": Logistic(l2=0.01), "tol": 1e-10, **PLAIN}
+    model = GTVClassifier(ROADS, alpha=0.1, node="town", **options).fit(X, code * 10)
     result = core(X, code, 0.1, loss=Multinomial(n_classes=3, l2=0.01), tol=1e-10)
     assert model.coef_.shape == (6, 3, 2) and model.intercept_.shape == (6, 3)
     stacked = np.concatenate([model.coef_, model.intercept_[..., None]], axis=2).reshape(6, -1)
@@ -305,9 +306,16 @@ def test_not_converged_is_a_warning_and_a_status():
     assert model.status_ == "max_iter" and model.n_iter_ == 2
 
 
+@pytest.mark.parametrize("options", [{}, {"scale": "auto"}, {"features": "spline"}], ids=repr)
+def test_a_target_outside_of_the_loss_is_named(options):
+    X, y = towns()
+    with pytest.raises(ValueError, match="Labels of the Poisson loss must be >= 0"):
+        GTVRegressor(ROADS, node="town", loss="poisson", **options).fit(X, y - 5.0)
+
+
 def test_local_ridge_of_the_loss():
     X, y = towns(empty=())
-    model = GTVRegressor(ROADS, alpha=0.0, loss=Squared(l2=0.5), **TIGHT).fit(X, y)
+    model = GTVRegressor(ROADS, alpha=0.0, loss=Squared(l2=0.5), **PLAIN, **TIGHT).fit(X, y)
     result = core(X, y, 0.0, loss=Squared(l2=0.5))
     np.testing.assert_allclose(parameters(model), result.w, atol=1e-9)
 

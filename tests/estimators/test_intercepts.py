@@ -10,6 +10,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ri
 import nefele
 from nefele.losses import HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.result import DataWarning
+from tests.estimators.data import PLAIN
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def rows():
 def test_regression_equals_ridge(rows):
     X, y = rows
     theirs = Ridge(alpha=1.0 * len(y)).fit(X, y)
-    ours = nefele.GTVRegressor(loss=Squared(l2=1.0), tol=1e-10).fit(X, y)
+    ours = nefele.GTVRegressor(loss=Squared(l2=1.0), tol=1e-10, **PLAIN).fit(X, y)
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-6)
     assert ours.intercept_[0] == pytest.approx(theirs.intercept_, abs=1e-6)
     assert ours.intercept_[0] == pytest.approx(10.0, abs=0.5)
@@ -31,7 +32,7 @@ def test_regression_equals_ridge(rows):
 def test_regression_equals_lasso(rows):
     X, y = rows
     theirs = Lasso(alpha=0.3, tol=1e-12).fit(X, y)
-    ours = nefele.GTVRegressor(loss=Squared(l1=0.6), tol=1e-10).fit(X, y)
+    ours = nefele.GTVRegressor(loss=Squared(l1=0.6), tol=1e-10, **PLAIN).fit(X, y)
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-5)
     assert ours.intercept_[0] == pytest.approx(theirs.intercept_, abs=1e-5)
 
@@ -41,7 +42,7 @@ def test_classes_equal_logistic_regression(rows):
     labels = np.where(y > 9.0, "high", "low")
     theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000).fit(X, labels)
     loss = Logistic(l2=1 / (2 * 0.5 * len(y)))
-    ours = nefele.GTVClassifier(loss=loss, tol=1e-10).fit(X, labels)
+    ours = nefele.GTVClassifier(loss=loss, tol=1e-10, **PLAIN).fit(X, labels)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
 
@@ -51,7 +52,7 @@ def test_three_classes_equal_logistic_regression(rows):
     labels = np.digitize(y, [9.0, 11.0])
     theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000).fit(X, labels)
     loss = Multinomial(n_classes=3, l2=1 / (2 * 0.5 * len(y)))
-    ours = nefele.GTVClassifier(loss=loss, tol=1e-10).fit(X, labels)
+    ours = nefele.GTVClassifier(loss=loss, tol=1e-10, **PLAIN).fit(X, labels)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-3)
 
@@ -60,7 +61,7 @@ def test_counts_equal_the_poisson_regressor(rows):
     X, _ = rows
     y = np.random.default_rng(1).poisson(np.exp(2.0 + 0.3 * X[:, 0])).astype(float)
     theirs = PoissonRegressor(alpha=0.2, tol=1e-10, max_iter=10_000).fit(X, y)
-    ours = nefele.GTVRegressor(loss=Poisson(l2=0.1), tol=1e-10).fit(X, y)
+    ours = nefele.GTVRegressor(loss=Poisson(l2=0.1), tol=1e-10, **PLAIN).fit(X, y)
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-4)
     assert ours.intercept_[0] == pytest.approx(theirs.intercept_, abs=1e-4)
 
@@ -79,7 +80,7 @@ def test_a_shift_of_the_target_shifts_the_intercept_alone(rows, loss):
 def test_all_nodes_of_a_graph_and_the_pooled_model(rows):
     X, y = rows
     ids = np.arange(len(y)) % 4
-    options = {"loss": Squared(l2=1.0), "tol": 1e-10, "unseen": "pooled"}
+    options = {"loss": Squared(l2=1.0), "tol": 1e-10, "unseen": "pooled", **PLAIN}
     model = nefele.GTVRegressor(nefele.graphs.chain(4), alpha=1e4, **options)
     model.fit(X, y, node_ids=ids)
     theirs = Ridge(alpha=1.0 * len(y)).fit(X, y)
@@ -90,9 +91,10 @@ def test_all_nodes_of_a_graph_and_the_pooled_model(rows):
 def test_the_cross_validated_form_and_a_saved_model(rows, tmp_path):
     X, y = rows
     ids = np.arange(len(y)) % 4
-    model = nefele.GTVRegressorCV(
-        nefele.graphs.chain(4), loss=Squared(l2=1.0), n_alphas=3, cv=2, tol=1e-6
-    ).fit(X, y, node_ids=ids)
+    options = {"loss": Squared(l2=1.0), "n_alphas": 3, "cv": 2, "tol": 1e-6}
+    model = nefele.GTVRegressorCV(nefele.graphs.chain(4), penalty="l2", **options).fit(
+        X, y, node_ids=ids
+    )
     np.testing.assert_allclose(model.intercept_, 10.0, atol=1.0)
     model.save(tmp_path / "model.nefele", rows=True)
     again = nefele.load(tmp_path / "model.nefele")
@@ -106,7 +108,7 @@ def test_without_an_intercept_every_column_is_shrunk(rows):
     X, y = rows
     constant = np.column_stack([X, np.ones(len(y))])
     theirs = Ridge(alpha=1.0 * len(y), fit_intercept=False).fit(constant, y)
-    ours = nefele.GTVRegressor(loss=Squared(l2=1.0), fit_intercept=False, tol=1e-10)
+    ours = nefele.GTVRegressor(loss=Squared(l2=1.0), fit_intercept=False, tol=1e-10, **PLAIN)
     np.testing.assert_allclose(ours.fit(constant, y).coef_[0], theirs.coef_, atol=1e-6)
 
 

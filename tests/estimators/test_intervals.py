@@ -8,6 +8,7 @@ import nefele
 from nefele.estimators import GTVClassifier, GTVRegressor, intervals
 from nefele.estimators.cv import GTVRegressorCV
 from nefele.estimators.intervals import bootstrap_intervals
+from tests.estimators.data import PLAIN
 
 GRAPH = nefele.graphs.sbm([6, 6], p_in=0.8, p_out=0.05, seed=0)
 TRUE = np.repeat([[2.0, 0.0], [-2.0, 1.0]], 6, axis=0)
@@ -23,7 +24,7 @@ def data(seed, rows=25):
 @pytest.fixture(scope="module")
 def model():
     X, y, ids = data(0)
-    return GTVRegressor(GRAPH, alpha=0.05).fit(X, y, node_ids=ids)
+    return GTVRegressor(GRAPH, alpha=0.05, **PLAIN).fit(X, y, node_ids=ids)
 
 
 def test_coverage_is_near_the_level():
@@ -56,7 +57,7 @@ def test_a_sample_is_the_fit_with_these_row_weights(model):
     order = np.argsort(ids, kind="stable")
     row = np.empty(len(y))
     row[order] = weight[1]
-    again = GTVRegressor(GRAPH, alpha=0.05, tol=1e-8).fit(X, y, row, node_ids=ids)
+    again = GTVRegressor(GRAPH, alpha=0.05, tol=1e-8, **PLAIN).fit(X, y, row, node_ids=ids)
     assert np.allclose(found.coef_samples[1], again.coef_, atol=2e-2)
 
 
@@ -73,7 +74,8 @@ def test_rows_can_be_given_again_and_weighting_by_rows(model):
     X, y, ids = data(0)
     given = bootstrap_intervals(model, X, y, node_ids=ids, n_boot=4)
     assert np.allclose(given.coef_low, bootstrap_intervals(model, n_boot=4).coef_low)
-    by_rows = GTVRegressor(GRAPH, alpha=0.05, weighting="rows").fit(X, y, node_ids=ids)
+    options = {"alpha": 0.05, "weighting": "rows", "standardize": False}
+    by_rows = GTVRegressor(GRAPH, **options).fit(X, y, node_ids=ids)
     found = bootstrap_intervals(by_rows, n_boot=4)
     assert np.allclose(found.coef_low, given.coef_low, atol=2e-2)  # equally many rows everywhere
 
@@ -90,11 +92,37 @@ def test_classes_give_intervals_of_probabilities():
 
 def test_cv_models_and_a_single_node():
     X, y, ids = data(0)
-    model = GTVRegressorCV(GRAPH, alphas=[0.1, 0.01], cv=2).fit(X, y, node_ids=ids)
+    model = GTVRegressorCV(GRAPH, penalty="l2", alphas=[0.1, 0.01], cv=2).fit(X, y, node_ids=ids)
     assert bootstrap_intervals(model, n_boot=3).coef_low.shape == (12, 2)
     alone = GTVRegressor().fit(X, y)
     low, high = bootstrap_intervals(alone, n_boot=20).predict(X[:3])
     assert (low < alone.predict(X[:3])).all() and (alone.predict(X[:3]) < high).all()
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("features", ["linear", "spline"])
+def test_a_centre_and_common_curves_are_resampled_too(loss, features):
+    """Poisson models carry the curves as a column, whose weight each resample has its own of."""
+    X, y, ids = data(0)
+    y = y + 2 * X[:, 1] ** 2
+    y = np.round(np.exp(y / 4)) if loss == "poisson" else y
+    options = {"scale": [1.0, 1.0, 1.0], "hub": 0.5, "features": features, "unseen": "centre"}
+    model = GTVRegressor(GRAPH, penalty="squared_l2", alpha=0.1, loss=loss, **options)
+    model.fit(X, y, node_ids=ids)
+    found = bootstrap_intervals(model, n_boot=40)
+    assert found.coef_samples.shape == (40, 12, 2)
+    assert found.centre_samples[0].shape == (40, 2)
+    low, high = found.predict(X[::10], node_ids=np.append(ids[:-10:10], [99]))
+    middle = model.predict(X[::10], node_ids=np.append(ids[:-10:10], [99]))
+    assert (low < high).all() and ((low < middle) & (middle < high)).mean() > 0.8
+
+
+def test_the_coupling_that_cross_validation_chose_is_resampled():
+    X, y, ids = data(0)
+    model = GTVRegressorCV(GRAPH).fit(X, y, node_ids=ids)
+    found = bootstrap_intervals(model, n_boot=40)
+    assert found.coef_low.shape == (12, 2)
+    assert ((found.coef_low < model.coef_) & (model.coef_ < found.coef_high)).mean() > 0.8
 
 
 def test_a_node_without_rows_follows_its_neighbours():

@@ -75,9 +75,11 @@ def test_a_model_forgets_the_encoder_of_an_earlier_fit():
     assert not hasattr(model, "encoder_") and model.coef_.shape == (6, 1)
 
 
-def test_classes_and_cross_validation():
+@pytest.mark.parametrize("penalty", ["auto", "l2"])
+def test_classes_and_cross_validation(penalty):
     X, y = houses()
-    model = nefele.GTVClassifierCV(node="town", n_alphas=3, cv=2, loss=nefele.losses.Logistic(0.01))
+    options = {"n_alphas": 3, "cv": 2, "loss": nefele.losses.Logistic(0.01)}
+    model = nefele.GTVClassifierCV(node="town", penalty=penalty, **options)
     model.fit(X, np.where(y > 1, "dear", "cheap"))
     assert model.predict(X).tolist()[:3] == model.best_estimator_.predict(X).tolist()[:3]
     assert model.encoder_.get_feature_names_out().tolist() == model.feature_names_in_.tolist()

@@ -90,7 +90,11 @@ def test_ordered_categories_are_times():
         list(ForwardWithinNode(2, time="t").split(late, groups=["a"] * 5))
 
 
-def test_a_scorer_sees_the_rows_themselves():
+BOTH = pytest.mark.parametrize("penalty", ["auto", "l2"])
+
+
+@BOTH
+def test_a_scorer_sees_the_rows_themselves(penalty):
     X, y = towns()
     seen = []
 
@@ -101,30 +105,33 @@ def test_a_scorer_sees_the_rows_themselves():
         np.testing.assert_allclose(again, error[:3])
         return -float(error[X["tmin"].to_numpy() > 0].mean())
 
-    model = GTVRegressorCV(ROADS, node="town", n_alphas=2, cv=2, scoring=warm_only).fit(X, y)
+    options = {"node": "town", "penalty": penalty, "n_alphas": 2}
+    model = GTVRegressorCV(ROADS, cv=2, scoring=warm_only, **options).fit(X, y)
     assert seen[0] == list(X.columns) and np.isfinite(model.best_score_)
     with pytest.raises(ValueError, match="scoring must take sample_weight"):
-        GTVRegressorCV(ROADS, node="town", scoring=warm_only).fit(X, y, np.full(len(y), 2.0))
+        GTVRegressorCV(ROADS, scoring=warm_only, **options).fit(X, y, np.full(len(y), 2.0))
     with pytest.raises(ValueError, match="scoring must be one scorer"):
-        GTVRegressorCV(ROADS, node="town", scoring=["r2"]).fit(X, y)
+        GTVRegressorCV(ROADS, scoring=["r2"], **options).fit(X, y)
     with (
         pytest.raises(ValueError, match="gave no number in any fold"),
         pytest.warns(UserWarning, match="not well-defined"),
     ):
-        GTVRegressorCV(ROADS, node="town", n_alphas=2, cv=LeaveOneOut(), scoring="r2").fit(X, y)
+        GTVRegressorCV(ROADS, cv=LeaveOneOut(), scoring="r2", **options).fit(X, y)
 
 
-def test_rounding_is_no_gain():
+@BOTH
+def test_rounding_is_no_gain(penalty):
     X, _, ids = table()
     for y in (np.ones(60), 2 * X["a"] + 1):
-        model = GTVRegressorCV(CHAIN, n_alphas=4).fit(X, y, node_ids=ids)
+        model = GTVRegressorCV(CHAIN, penalty=penalty, n_alphas=4).fit(X, y, node_ids=ids)
         assert not model.coupling_helps_ and "does not help" in model.summary()
 
 
-def test_one_split_has_no_standard_error():
+@BOTH
+def test_one_split_has_no_standard_error(penalty):
     X, y, ids = table()
     split = [(np.arange(40), np.arange(40, 60))]
-    model = GTVRegressorCV(CHAIN, n_alphas=4, cv=split).fit(X, y, node_ids=ids)
+    model = GTVRegressorCV(CHAIN, penalty=penalty, n_alphas=4, cv=split).fit(X, y, node_ids=ids)
     assert "nan" not in model.summary()
 
 
@@ -156,12 +163,14 @@ def test_rows_of_weight_zero_bring_no_class():
     np.testing.assert_array_equal(weighted.coef_, fewer.coef_)
 
 
-def test_a_rare_class_is_left_out_of_some_folds_with_advice():
+@BOTH
+def test_a_rare_class_is_left_out_of_some_folds_with_advice(penalty):
     X, _, ids = table()
     labels = np.array(["a", "b"] * 30, dtype=object)
     labels[7] = "rare"
+    model = GTVClassifierCV(CHAIN, penalty=penalty, n_alphas=2, cv=2)
     with pytest.warns(UserWarning, match=r"Logistic\(l2=1e-3\)|no minimiser"):
-        model = GTVClassifierCV(CHAIN, n_alphas=2, cv=2).fit(X, labels.astype(str), node_ids=ids)
+        model.fit(X, labels.astype(str), node_ids=ids)
     assert model.classes_.tolist() == ["a", "b", "rare"]
 
 

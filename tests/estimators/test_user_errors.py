@@ -30,7 +30,7 @@ def test_a_forgotten_node_column_is_named(table):
     ):
         GTVRegressor().fit(X, y)
     with pytest.raises(ValueError, match=r"node=\"town\""):
-        GTVRegressorCV(cv=2, alphas=[1.0]).fit(X, y)
+        GTVRegressorCV(cv=2).fit(X, y)
 
 
 def test_another_column_of_text_is_named():
@@ -85,7 +85,8 @@ def test_an_interrupted_fit_raises_and_a_grid_search_stops(monkeypatch):
     monkeypatch.setattr("nefele.paths.follow.solve", run)
     for model in (
         GTVRegressor(ROADS, node="town", alpha=0.1),
-        GTVRegressorCV(ROADS, node="town", alphas=[1.0, 0.1], cv=2),
+        GTVRegressorCV(ROADS, node="town"),
+        GTVRegressorCV(ROADS, node="town", penalty="l2", alphas=[1.0, 0.1], cv=2),
     ):
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)

@@ -39,7 +39,7 @@ def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-SEARCH = GTVRegressorCV(alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3)
+SEARCH = GTVRegressorCV(penalty="l2", alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3)
 
 
 @pytest.fixture(scope="module")

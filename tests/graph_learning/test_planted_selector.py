@@ -12,7 +12,7 @@ SEEDS = (0, 1, 2)
 
 
 def selector(graphs, **options):
-    search = GTVRegressorCV(n_alphas=4, tol=1e-3, fit_intercept=False)
+    search = GTVRegressorCV(penalty="l2", n_alphas=4, tol=1e-3, fit_intercept=False)
     return GraphSelectorCV(graphs, estimator=search, n_shuffles=1, max_complete=10, **options)
 
 

@@ -147,8 +147,26 @@ def test_models_and_their_cross_validated_form():
     model = GTVRegressor(LossGraph(), alpha=0.3, standardize=True).fit(X, y, node_ids=ids)
     found = graph_diagnostics(model.graph_, model)
     assert found.homophily > 0.5 and 0 <= found.saturated <= 1
-    search = GTVRegressorCV(LossGraph(), n_alphas=3, cv=2).fit(X, y, node_ids=ids)
+    search = GTVRegressorCV(LossGraph(), penalty="l2", n_alphas=3, cv=2).fit(X, y, node_ids=ids)
     assert graph_diagnostics(search.graph_, search).homophily > 0.5
+    chosen = GTVRegressorCV(LossGraph()).fit(X, y, node_ids=ids)
+    assert graph_diagnostics(chosen.graph_, chosen).homophily > 0.5
+
+
+@pytest.mark.parametrize("hub", [1e-6, 1.0])
+def test_a_centre_is_no_node_of_the_graph(hub):
+    """A slight one changes nothing; with the centre alone no edge of the graph is in the fit."""
+    X, y, ids, _ = planted(0, n=12, m=10)
+    plain = GTVRegressor(LossGraph(), alpha=0.3, tol=1e-8).fit(X, y, node_ids=ids)
+    model = GTVRegressor(LossGraph(), alpha=0.3, tol=1e-8, hub=hub).fit(X, y, node_ids=ids)
+    want, found = (graph_diagnostics(fit.graph_, fit) for fit in (plain, model))
+    assert want.saturated > 0
+    if hub < 1:
+        assert found.homophily == pytest.approx(want.homophily, abs=1e-3)
+        assert found.saturated == want.saturated
+        np.testing.assert_array_equal(found.suspicious, want.suspicious)
+    else:
+        assert found.saturated is None and not len(found.suspicious)
 
 
 def test_a_fit_with_personal_intercepts():

@@ -15,7 +15,7 @@ from tests.graph_learning.data import as_rows, planted
 def fitted():
     X, y, ids, _ = planted(0, n=12, m=16)
     table = pd.DataFrame(X, columns=["a", "b"]).assign(town=ids)
-    search = GTVRegressorCV(alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3)
+    search = GTVRegressorCV(penalty="l2", alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3)
     graphs = {"loss": LossGraph(k=3), "moments": MomentsKNN(k=3)}
     return GraphSelectorCV(graphs, estimator=search, node="town").fit(table, y), table, y
 
@@ -53,7 +53,7 @@ def test_strength_of_a_fold_is_chosen_by_the_others(fitted):
     """The score of a fold is that of the alpha best in the rest, which may not be its own best."""
     found, table, y = fitted
     search = GTVRegressorCV(
-        LossGraph(k=3), node="town", alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3
+        LossGraph(k=3), penalty="l2", node="town", alphas=[0.0, 0.3, 3.0], cv=4, tol=1e-3
     ).fit(table, y)
     folds = np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(4)])
     want = [folds[k, np.delete(folds, k, axis=0).mean(axis=0).argmax()] for k in range(4)]
@@ -84,7 +84,7 @@ def test_words(fitted):
 
 def test_same_seed_same_answer():
     X, y, ids, _ = planted(1, n=9, m=8)
-    search = GTVRegressorCV(alphas=[0.1, 1.0], cv=2, tol=1e-3)
+    search = GTVRegressorCV(penalty="l2", alphas=[0.1, 1.0], cv=2, tol=1e-3)
     first, second = (
         GraphSelectorCV([LossGraph(k=2)], estimator=search).fit(X, y, node_ids=ids)
         for _ in range(2)
@@ -96,7 +96,7 @@ def test_same_seed_same_answer():
 def test_rows_of_nodes_without_training_rows_are_not_judged():
     X, y, ids, _ = planted(0, n=6, m=6)
     keep = np.r_[0:31]  # one row at the last node
-    search = GTVRegressorCV(alphas=[0.1], cv=3, tol=1e-3)
+    search = GTVRegressorCV(penalty="l2", alphas=[0.1], cv=3, tol=1e-3)
     given = Graph(np.unique(ids), np.arange(5), np.arange(1, 6))
     found = GraphSelectorCV({"given": given}, estimator=search, n_shuffles=0)
     found.fit(X[keep], y[keep], node_ids=ids[keep])
@@ -108,7 +108,7 @@ def test_rows_of_nodes_without_training_rows_are_not_judged():
 def test_ids_of_mixed_types():
     X, y, ids, _ = planted(0, n=6, m=6)
     mixed = np.array([7 if node == "node 00" else node for node in ids.tolist()], dtype=object)
-    search = GTVRegressorCV(alphas=[0.1], cv=2, tol=1e-3)
+    search = GTVRegressorCV(penalty="l2", alphas=[0.1], cv=2, tol=1e-3)
     found = GraphSelectorCV(
         {"loss": LossGraph(k=2)}, estimator=search, n_shuffles=1, max_complete=2
     ).fit(X, y, node_ids=mixed)
@@ -121,7 +121,7 @@ def test_classes():
     X = rng.normal(size=(200, 2))
     y = np.where(np.where(node % 2, X[:, 0], -X[:, 0]) + 0.3 * rng.normal(size=200) > 0, "b", "a")
     search = GTVClassifierCV(
-        alphas=[0.01, 0.1], cv=3, loss=nefele.losses.Logistic(l2=1e-2), tol=1e-3
+        penalty="l2", alphas=[0.01, 0.1], cv=3, loss=nefele.losses.Logistic(l2=1e-2), tol=1e-3
     )
     graphs = {"loss": LossGraph(k=3), "labels": LabelGraph(k=3)}
     found = GraphSelectorCV(graphs, estimator=search, n_shuffles=1).fit(X, y, node_ids=node)

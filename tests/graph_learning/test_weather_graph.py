@@ -36,7 +36,7 @@ def test_same_edges_and_weights_as_by_hand(weather, rows):
 
 
 def selected(rows, cv):
-    search = GTVRegressorCV(alphas=[8.0, 128.0], cv=cv, tol=1e-3)
+    search = GTVRegressorCV(penalty="l2", alphas=[8.0, 128.0], cv=cv, tol=1e-3)
     graphs = {"wasserstein": WassersteinGraph(eta=5.0)}
     found = GraphSelectorCV(graphs, estimator=search, n_shuffles=1)
     return found.fit(rows.X, rows.targets[:, 0], node_ids=rows.node_ids)

@@ -92,6 +92,7 @@ def search(config, graph, **options):
     return kind(
         graph,
         node="node",
+        penalty=config.penalty,
         loss=loss(l2=config.ridge),
         weighting=config.weighting,
         standardize=True,

@@ -81,7 +81,7 @@ def unlike(n_rows=40):
 
 def test_estimators_go_on_below():
     X, y, ids = unlike()
-    model = nefele.GTVRegressorCV(nefele.graphs.chain(6), n_alphas=4, cv=3)
+    model = nefele.GTVRegressorCV(nefele.graphs.chain(6), penalty="l2", n_alphas=4, cv=3)
     model.fit(X, y, node_ids=ids)
     assert len(model.alphas_) > 4
     assert model.alpha_ < model.alphas_[3]
@@ -91,5 +91,5 @@ def test_estimators_go_on_below():
 
 def test_given_alphas_are_all_that_is_tried():
     X, y, ids = unlike()
-    model = nefele.GTVRegressorCV(nefele.graphs.chain(6), alphas=[10.0, 1.0], cv=3)
+    model = nefele.GTVRegressorCV(nefele.graphs.chain(6), penalty="l2", alphas=[10.0, 1.0], cv=3)
     assert model.fit(X, y, node_ids=ids).alphas_.tolist() == [10.0, 1.0]

@@ -24,6 +24,7 @@ RULES = Rules(
             "datasets",
             "encoding",
             "graph_learning",
+            "mixed",
             "privacy",
             "robust",
             "runtime",

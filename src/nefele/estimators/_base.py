@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe, distinct
+from nefele.data import LocalData
 from nefele.estimators import design as designs
 from nefele.estimators import saving
 from nefele.estimators.design import Design, Rows
@@ -21,7 +22,7 @@ from nefele.estimators.nodes import row_places, unseen_message
 from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import as_coordinates
-from nefele.losses import Loss, Zero
+from nefele.losses import Loss, PointwiseLoss, Zero
 from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
@@ -200,6 +201,8 @@ class GTVBase(RowsBase, GTVParameters):
         """The metric, common part and centre that are asked for, or those of the fit."""
         if hasattr(self, "_layout"):
             return self._layout
+        if self.scale is not None or self.features != "linear":
+            self._check_labels(rows, graph)
         return make_layout(
             rows,
             graph,
@@ -211,6 +214,13 @@ class GTVBase(RowsBase, GTVParameters):
             alpha=float(self.alpha),
             standardize=bool(self.standardize),
         )
+
+    def _check_labels(self, rows: Rows, graph: Graph) -> None:
+        """The loss sees the target before anything is estimated from it."""
+        loss = self._core_loss()
+        if isinstance(loss, PointwiseLoss):
+            none = np.zeros((len(rows.y), 1))
+            loss.check(LocalData.from_long(none, rows.y, rows.node_ids, graph.ids))
 
     def _solve(self, rows: Rows, design: Design, w0: Any = None, u0: Any = None) -> Any:
         with warnings.catch_warnings():

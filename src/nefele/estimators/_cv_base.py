@@ -151,6 +151,7 @@ class GTVBaseCV(GTVParameters):
         self._check_auto()
         curves = self.features in ("auto", "spline")
         graph = auto.graph_of(model, rows)
+        model._check_labels(rows, graph)
         choice = auto.choose_coupling(model, rows, graph, curves=curves)
         known = all(np.isfinite(choice.errors.get(k, np.nan)).all() for k in ("coupled", "pooled"))
         if self.cv is None and self.scoring is None and known:
@@ -166,7 +167,9 @@ class GTVBaseCV(GTVParameters):
             self._record([fold for fold in tried if np.isfinite(fold.scores).all()], tried)
         auto.apply(model, choice, rows.X.shape[1])
         design = model._make_design(rows, graph)
-        self.best_estimator_ = fitting.fit_design(model, rows, design, auto.start_of(choice, design))
+        self.best_estimator_ = fitting.fit_design(
+            model, rows, design, auto.start_of(choice, design)
+        )
         self.clearest_alpha_ = self.clearest_clusters_ = None
         self.cv_results_["n_clusters"] = np.array([int(model.clusters_.max()) + 1])
         self.coupling_ = choice.words
@@ -181,10 +184,11 @@ class GTVBaseCV(GTVParameters):
                 'alphas must go with a penalty by name, such as penalty="l2"; the coupling that '
                 'penalty="auto" chooses has a strength of its own.'
             )
-        if self.scale is not None or self.hub or self.couple is not None:
+        coupled = self.couple is None and self.couple_intercept
+        if self.scale is not None or self.hub or not coupled:
             raise ValueError(
-                'scale, hub and couple must go with a penalty by name, such as "squared_l2"; '
-                'penalty="auto" chooses them.'
+                "scale, hub, couple and couple_intercept must go with a penalty by name, such as "
+                '"squared_l2"; penalty="auto" chooses what is personal and how far.'
             )
 
     def _record_auto(self, choice: auto.Choice, rows: Rows, graph: Graph) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.estimators import fitting
-from nefele.estimators.design import Design, Rows, graph_nodes
+from nefele.estimators.design import Design, Rows, graph_nodes, shrinks
 from nefele.estimators.layout import CARRIED, Layout
 from nefele.estimators.metric import (
     alpha_of,
@@ -86,7 +86,8 @@ def choose_coupling(
         shift = float(np.average(rows.y, weights=rows.sample_weight))
     table = table_of(replace(rows, y=rows.y - shift), graph, intercept)
     say = None if told is None else (lambda tried: told(tried.words))
-    family = Family(table, response, graph, curves=curves, told=say)
+    correlated = not shrinks(loss)
+    family = Family(table, response, graph, curves=curves, correlated=correlated, told=say)
     best = family.choose()
     errors = {"coupled": best.errors, "pooled": family.tried[0].errors}
     errors["own"] = _own(family, response, errors["pooled"])

@@ -35,7 +35,7 @@ class GTVClassifier(RowsClassifier, GTVBase):
     Parameters
     ----------
     graph, node, alpha, penalty, fit_intercept, couple, couple_intercept, weighting, standardize, \
-coords, unseen, solver, tol, max_iter
+scale, hub, features, coords, unseen, solver, tol, max_iter
         See `GTVRegressor`.
     loss : str or Loss
         "logistic" (multinomial when there are more than two classes), "hinge" (two classes, no
@@ -50,7 +50,8 @@ coords, unseen, solver, tol, max_iter
     coef_ : array of shape (n_nodes, d), or (n_nodes, n_classes, d) with more than two classes
     intercept_ : array of shape (n_nodes,) or (n_nodes, n_classes)
     nodes_, clusters_, graph_, dual_gap_, status_, n_iter_, history_, pooled_coef_, \
-pooled_intercept_, n_features_in_, feature_names_in_, group_level_, encoder_
+pooled_intercept_, centre_coef_, centre_intercept_, n_features_in_, feature_names_in_, group_level_, \\
+encoder_
         See `GTVRegressor`.
 
     Examples
@@ -59,9 +60,9 @@ pooled_intercept_, n_features_in_, feature_names_in_, group_level_, encoder_
     >>> X = pd.DataFrame({"shop": list("aaaabb"), "price": [1.0, 2.0, 3.0, 4.0, 1.0, 4.0]})
     >>> y = ["buys", "leaves", "buys", "leaves", "buys", "buys"]
     >>> links = pd.DataFrame({"source": ["a"], "target": ["b"]})
-    >>> model = GTVClassifier(links, node="shop", alpha=0.3).fit(X, y)
+    >>> model = GTVClassifier(links, node="shop", alpha=0.1).fit(X, y)
     >>> model.classes_.tolist(), model.predict(X).tolist()
-    (['buys', 'leaves'], ['buys', 'buys', 'buys', 'leaves', 'buys', 'buys'])
+    (['buys', 'leaves'], ['buys', 'buys', 'leaves', 'leaves', 'buys', 'buys'])
     """
 
     loss: Any = "logistic"

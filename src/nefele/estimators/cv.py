@@ -1,4 +1,4 @@
-"""The strength of the coupling by cross-validation along a path."""
+"""The coupling, or its strength along a path, by the prediction of rows that are left out."""
 
 from __future__ import annotations
 
@@ -15,30 +15,48 @@ from nefele.estimators.regressor import GTVRegressor
 
 
 class GTVRegressorCV(RegressorMixin, GTVBaseCV):
-    """One regression model per node, the strength of the coupling chosen by cross-validation.
+    """One regression model per node, the coupling chosen by the prediction of left-out rows.
 
-    For each fold a path of warm-started fits runs from one model per component down; the alpha
-    that predicts the held-out rows best is used for a fit to all rows. The same held-out rows are
-    also predicted from each node's own rows only, and by one pooled model, so that the gain of
-    the coupling, or its absence, is there to see.
+    By default the coupling itself is chosen: one model for all, personal intercepts or slopes held
+    together by a centre, by the graph and a centre, with common curves or without. All are members
+    of one family of mixed models whose variances are estimated by likelihood, and the simplest one
+    that predicts as well as the best is taken, at rows that are left out one by one. It is then
+    fitted as a `GTVRegressor` with `scale`, `hub` and `penalty="squared_l2"`.
+
+    With a penalty by name, such as `penalty="l2"`, alpha is chosen: for each fold a path of
+    warm-started fits runs from one model per component down; the alpha that predicts the held-out
+    rows best is used for a fit to all rows.
+
+    In both forms the same rows are also predicted from each node's own rows only, and by one
+    pooled model, so that the gain of the coupling, or its absence, is there to see.
 
     Parameters
     ----------
-    graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
-coords, unseen, solver, tol, max_iter
+    graph, node, loss, fit_intercept, couple, couple_intercept, weighting, standardize, coords, \
+unseen, solver, tol, max_iter
         See `GTVRegressor`; a loss of None is its default. A graph builder learns a graph in each
-        fold, from its training rows.
+        fold, from its training rows. With `penalty="auto"` a graph of None is the centre alone.
+    penalty : str or Penalty
+        "auto", the default: the coupling itself is chosen, see above. By name ("l2", ...) or as
+        an object, as of `GTVRegressor`: alpha is chosen along a path.
+    features : {"auto", "linear", "spline"}
+        "auto" and "spline" let `penalty="auto"` add common curves where they predict better;
+        "linear" does without. With a penalty by name "auto" is "linear".
+    scale, hub
+        See `GTVRegressor`; they go with a penalty by name, "auto" chooses them.
     alphas : array of shape (n_alphas,), optional
-        Candidates. Default: `n_alphas` values, geometric, from the least alpha with one model per
-        component (`nefele.lam_max`) down to a ten-thousandth of it. When all nodes agree exactly
-        and that is 0, from the largest gradient of a node's loss at zero instead. Where the best
-        is the last, the grid goes on, tenfold at most three times.
+        Candidates, for a penalty by name. Default: `n_alphas` values, geometric, from the least
+        alpha with one model per component (`nefele.lam_max`) down to a ten-thousandth of it. When
+        all nodes agree exactly and that is 0, from the largest gradient of a node's loss at zero
+        instead. Where the best is the last, the grid goes on, tenfold at most three times.
     n_alphas : int
         Number of candidates when none are given.
     cv : int, splitter or iterable of (train, test), optional
-        Default `WithinNodeKFold(5)`: each fold holds out a fifth of the rows of each node, in row
-        order. A number k means `WithinNodeKFold(k)`. Other splitters get the `groups` of `fit`, by
-        default the node ids: `GroupKFold()` holds out whole nodes.
+        With `penalty="auto"` the default is to leave out rows one by one, by formula; given, the
+        choice is repeated in each fold, to judge it, and the choice for all rows stays. With a
+        penalty by name the default is `WithinNodeKFold(5)`: each fold holds out a fifth of the
+        rows of each node, in row order. A number k means `WithinNodeKFold(k)`. Other splitters
+        get the `groups` of `fit`, by default the node ids: `GroupKFold()` holds out whole nodes.
     scoring : str or callable, optional
         A scorer of scikit-learn, greater is better; default minus the mean squared error.
     one_se : bool
@@ -48,6 +66,19 @@ coords, unseen, solver, tol, max_iter
 
     Attributes
     ----------
+    coupling_ : str
+        The coupling that `penalty="auto"` chose, in words. This and the next five are there with
+        `penalty="auto"` only.
+    candidates_ : list of dict
+        What it was chosen from, the simplest first: "coupling" in words, "error" at left-out rows
+        and "aic", Akaike's criterion.
+    scale_ : array of shape (d + 1, d + 1)
+        Covariance of the coefficients and, the last, the intercept: `scale` of the final fit. Rows
+        and columns of zeros belong to what is common to all nodes.
+    hub_ : float
+        Share of the centre in the coupling: `hub` of the final fit.
+    centre_coef_, centre_intercept_ : array of shape (d,), float
+        The model of the centre, for a `hub_` > 0.
     alpha_ : float
         The alpha of the final fit: `best_alpha_`, or a larger one with `one_se`.
     best_alpha_ : float
@@ -56,7 +87,7 @@ coords, unseen, solver, tol, max_iter
         The alpha of the clearest clusters: the middle of the longest stretch of alphas, on a log
         scale, over which the partition of the nodes hardly changes (adjusted Rand index at least
         0.9), with more than one cluster and fewer than nodes with data. For understanding, not
-        for prediction.
+        for prediction. None with `penalty="auto"`.
     clearest_clusters_ : int array of shape (n_nodes,) or None
         The partition there.
     cv_results_ : dict
@@ -88,9 +119,11 @@ coords, unseen, solver, tol, max_iter
     >>> states = nefele.datasets.load_states()
     >>> X = pd.DataFrame(states.X[:, :4], columns=states.feature_names[:4])
     >>> X["state"] = states.node_ids
-    >>> model = GTVRegressorCV(states.graph, node="state", n_alphas=8, cv=2).fit(X, states.y)
-    >>> model.coupling_helps_, model.coef_.shape
-    (True, (48, 4))
+    >>> model = GTVRegressorCV(states.graph, node="state").fit(X, states.y)
+    >>> model.coupling_
+    'personal correlated slopes by graph 90%, centre 10%, common curves'
+    >>> model.coupling_helps_, model.coef_.shape, round(model.hub_, 2)
+    (True, (48, 4), 0.1)
     """
 
     _estimator = GTVRegressor
@@ -102,28 +135,31 @@ coords, unseen, solver, tol, max_iter
 
 
 class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
-    """One linear classifier per node, the strength of the coupling chosen by cross-validation.
+    """One linear classifier per node, the coupling chosen by the prediction of left-out rows.
 
-    As `GTVRegressorCV`: a warm-started path in each fold, and both baselines at the same rows.
+    As `GTVRegressorCV`: the coupling itself, or with a penalty by name its strength along a path,
+    and both baselines at the same rows. More than two classes get half a graph and half a centre,
+    without a choice.
 
     Parameters
     ----------
-    graph, node, penalty, loss, fit_intercept, couple, couple_intercept, weighting, standardize, \
-coords, unseen, solver, tol, max_iter
+    graph, node, loss, fit_intercept, couple, couple_intercept, weighting, standardize, coords, \
+unseen, solver, tol, max_iter
         See `GTVClassifier`; a loss of None is its default. A graph builder learns a graph in each
         fold, from its training rows.
-    alphas, n_alphas, one_se, n_jobs
+    penalty, features, scale, hub, alphas, n_alphas, one_se, n_jobs
         See `GTVRegressorCV`.
     cv : int, splitter or iterable of (train, test), optional
-        See `GTVRegressorCV`; the default draws the rows of a fold at random, since rows are often
-        sorted by class.
+        See `GTVRegressorCV`; folds draw their rows at random, since rows are often sorted by
+        class.
     scoring : str or callable, optional
         Default minus the mean log loss; for the hinge loss the share of right predictions.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    alpha_, best_alpha_, clearest_alpha_, clearest_clusters_, cv_results_, baseline_scores_, \
+    coupling_, candidates_, scale_, hub_, centre_coef_, centre_intercept_, alpha_, best_alpha_, \
+clearest_alpha_, clearest_clusters_, cv_results_, baseline_scores_, \
 verdict_, coupling_helps_, gain_, gain_se_, best_estimator_, best_score_, best_index_, alphas_, \
 n_left_out_
         See `GTVRegressorCV`; the final fit is a `GTVClassifier`.
@@ -134,9 +170,8 @@ n_left_out_
     >>> rng = np.random.default_rng(0)
     >>> ids, X = np.repeat(np.arange(10), 12), rng.normal(size=(120, 2))
     >>> y = np.where(X[:, 0] * np.where(ids < 5, 1, -1) + 0.5 * rng.normal(size=120) > 0, "b", "a")
-    >>> model = GTVClassifierCV(nefele.graphs.chain(10), n_alphas=6, cv=3)
-    >>> model = model.fit(X, y, node_ids=ids)
-    >>> model.coupling_helps_, model.predict(X[:2], node_ids=ids[:2]).tolist() == y[:2].tolist()
+    >>> model = GTVClassifierCV(nefele.graphs.chain(10)).fit(X, y, node_ids=ids)
+    >>> model.coupling_helps_, model.score(X, y, node_ids=ids) > 0.85
     (True, True)
     """
 

@@ -347,9 +347,14 @@ def laid_out(
     )
 
 
+def shrinks(loss: Any) -> bool:
+    """Whether a loss has a ridge or lasso term, which takes no full matrix as a scale."""
+    return bool(loss.l2 > 0 or getattr(loss, "l1", 0.0) > 0)
+
+
 def _shrink(layout: Layout, loss: Any, width: int) -> Array | None:
     """What ridge and lasso terms see of the parameters: coefficients, but for the constant."""
-    if not loss.l2 > 0 and not getattr(loss, "l1", 0.0) > 0:
+    if not shrinks(loss):
         return None
     factor = layout.F.diagonal().copy()
     if (layout.F != np.diag(factor)).any():

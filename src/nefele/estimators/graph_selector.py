@@ -37,8 +37,9 @@ class GraphSelectorCV(BaseEstimator):
     graphs : dict {name: graph or builder} or list, optional
         Candidates. Default: `LossGraph`, `WassersteinGraph` and `EmbeddingKNN`.
     estimator : GTVRegressorCV or GTVClassifierCV, optional
-        Its model, candidates for alpha, folds and score are used. Default: `GTVRegressorCV` with
-        eight alphas and five folds.
+        Its model, candidates for alpha, folds and score are used; its `penalty="auto"` is "l2"
+        here, as the graphs are compared, not couplings. Default: `GTVRegressorCV` with eight alphas
+        and five folds.
     node : str or int, optional
         Column of X with the node ids; default that of the estimator.
     n_shuffles : int
@@ -170,7 +171,9 @@ class GraphSelectorCV(BaseEstimator):
         return {ALONE: NoEdges(), CLIQUE: CliqueGraph(self.max_complete)}
 
     def _search(self) -> Any:
-        base = GTVRegressorCV(n_alphas=8, tol=1e-3) if self.estimator is None else self.estimator
+        base = self.estimator
+        if base is None:
+            base = GTVRegressorCV(penalty="l2", n_alphas=8, tol=1e-3)
         if not isinstance(base, GTVBaseCV):
             raise ValueError(
                 "estimator must be a GTVRegressorCV or a GTVClassifierCV, which choose the "

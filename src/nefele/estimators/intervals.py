@@ -16,6 +16,7 @@ from nefele._checks import Array, check_count, check_number
 from nefele.data import LocalData
 from nefele.estimators._base import GTVBase, raw
 from nefele.estimators.design import Design
+from nefele.estimators.fitting import in_units
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
 from nefele.paths.follow import whole_solve
@@ -42,6 +43,8 @@ class Intervals:
     pooled_samples : pair of arrays, or None
         Coefficients and intercepts of the pooled model of each resample, first axis n_boot; only
         with `unseen="pooled"`, for ids that the graph does not know.
+    centre_samples : pair of arrays, or None
+        The same of the centre; only of models with one.
 
     Examples
     --------
@@ -65,6 +68,8 @@ class Intervals:
     intercept_samples: Array = field(repr=False)
     model: Any = field(repr=False)
     pooled_samples: tuple[Array, Array] | None = field(default=None, repr=False)
+    centre_samples: tuple[Array, Array] | None = field(default=None, repr=False)
+    _curve_weights: Array | None = field(default=None, repr=False)
 
     def predict(self, X: Any, *, node_ids: Any = None) -> tuple[Array, Array]:
         """Lower and upper ends for the prediction of each row: of its mean, without its noise.
@@ -88,6 +93,10 @@ class Intervals:
             one.coef_, one.intercept_ = self.coef_samples[k], self.intercept_samples[k]
             if self.pooled_samples is not None:
                 one.pooled_coef_, one.pooled_intercept_ = (s[k] for s in self.pooled_samples)
+            if self.centre_samples is not None:
+                one.centre_coef_, one.centre_intercept_ = (s[k] for s in self.centre_samples)
+            if self._curve_weights is not None:
+                one._curve_weight = self._curve_weights[k]
             found.append(_response(self.model, raw(one, X, ids)))
         low, high = _ends(np.stack(found), self.level)
         return low, high
@@ -116,7 +125,8 @@ def bootstrap_intervals(
 
     The ends are quantiles of the resampled fits. They tell how much the fit depends on the rows,
     for this graph and alpha; they know neither the pull of the neighbours towards each other (the
-    bias of a large alpha) nor that alpha was chosen. With fewer rows than about five per parameter
+    bias of a large alpha) nor that alpha, or the coupling itself with its common curves, was
+    chosen. With fewer rows than about five per parameter
     they are too narrow; a node with a single row or none varies only with its neighbours.
 
     Parameters
@@ -162,17 +172,20 @@ def bootstrap_intervals(
     if not 0 < check_number(level, "level", low=0.0, strict=True) < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     design = _design_of(model, X, y, sample_weight, node_ids)
-    start = design.from_units(*model._stacked())
+    start = model._point(design)
     rng = _generator(random_state if seed is None else seed)
     samples, common = _resample(model, design, start, n_boot, rng, n_jobs)
-    fits = [model._shaped(*design.to_units(np.ascontiguousarray(w))) for w in samples]
+    fits = [in_units(model, design, np.ascontiguousarray(w)) for w in samples]
     coef, intercept = np.stack([c for c, _ in fits]), np.stack([b for _, b in fits])
-    pooled = None
+    pooled = centre = curves = None
     if common is not None:
         pooled = model._shaped(*design.to_units(common, fill=False))
-    return Intervals(
-        float(level), *_ends(coef, level), *_ends(intercept, level), coef, intercept, model, pooled
-    )
+    if design.hub:
+        centre = model._shaped(*design.to_units(samples[:, -1], fill=False))
+    if design.carried:
+        curves = np.stack([design.common_weights(np.ascontiguousarray(w)) for w in samples])
+    ends = (*_ends(coef, level), *_ends(intercept, level))
+    return Intervals(float(level), *ends, coef, intercept, model, pooled, centre, curves)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -50,18 +50,35 @@ class GTVRegressor(RowsRegressor, GTVBase):
         if the component has no rows), in the units of X.
     couple_intercept : bool
         Whether the graph couples the intercepts; otherwise they are personal in the same way.
-    weighting : {"nodes", "rows"}
-        "nodes": the mean loss of each node counts once. "rows": each row counts once, L_i is
-        multiplied by m_i / mean(m), m_i being the node's number (or total weight) of rows; both
-        agree when all nodes have equally many.
+    weighting : {"rows", "nodes"}
+        "rows", the default: each row counts once, L_i is multiplied by m_i / mean(m), m_i being
+        the node's number (or total weight) of rows. Rows are what is predicted, and mixed models
+        count them too. "nodes": the mean loss of each node counts once, as in the papers. Both
+        agree when all nodes have equally many rows.
     standardize : bool
-        Whether to solve with features of mean 0 and standard deviation 1 over all training rows,
-        so that alpha treats them alike. Coefficients are reported for X as given.
+        Whether to solve with features of mean 0 and standard deviation 1 over all training rows.
+        Default True: one alpha should treat features alike, whatever their units. Coefficients
+        are reported for X as given. False couples coefficients as they are, as in the papers.
+    scale : None, "auto", array of shape (d + 1,) or matrix of shape (d + 1, d + 1)
+        How far the coefficients of nodes may be from each other, the last entry for the intercept,
+        measured at the mean of X; without an intercept d entries. An array has standard
+        deviations, in the units of the coefficients, and 0 makes a coefficient common to all
+        nodes. A matrix is a covariance. Neighbours are coupled by phi(F^-1 (w_i - w_j)), with
+        F F^T the covariance. "auto" estimates a deviation for each by the likelihood of a mixed
+        model. None: alike, see `standardize`.
+    hub : float
+        Share of a centre in the coupling, a node without rows that is joined to all others: 0 is
+        the graph only, 1 the centre only. The centre's edges have the weight of `hub` times the
+        mean degree of the graph.
+    features : {"linear", "spline"}
+        "spline" adds smooth curves of the features, common to all nodes, to the personal linear
+        models. Beyond the outermost training values features count as these.
     coords : dict or table, optional
         Coordinates by node id, for `unseen="nearest"` and `SpatialKNN`.
-    unseen : {"raise", "pooled", "nearest"}
+    unseen : {"raise", "pooled", "nearest", "centre"}
         What to predict for ids that the graph does not know: an error, the model fitted to all
-        rows with the same weighting, or the model of the nearest node.
+        rows with the same weighting, the model of the nearest node, or that of the centre, which
+        needs `hub` > 0.
     solver, tol, max_iter
         See `nefele.solve`; tol is the certified relative gap.
 
@@ -81,6 +98,8 @@ class GTVRegressor(RowsRegressor, GTVBase):
     history_ : list of Record
     pooled_coef_, pooled_intercept_ : array of shape (d,), float
         Only with `unseen="pooled"`.
+    centre_coef_, centre_intercept_ : array of shape (d,), float
+        The model of the centre; only with `hub` > 0.
     n_features_in_, feature_names_in_
         Without the node column: they go with the columns of `coef_`.
     group_level_ : list of str or int
@@ -96,7 +115,7 @@ class GTVRegressor(RowsRegressor, GTVBase):
     >>> roads = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
     >>> model = GTVRegressor(roads, node="town", alpha=0.3).fit(X, y)
     >>> model.coef_.ravel().round(2).tolist(), model.clusters_.tolist()
-    ([1.7, 1.7, -3.39], [0, 0, 1])
+    ([1.91, 1.91, -3.82], [0, 0, 1])
     >>> model.predict(pd.DataFrame({"town": ["c", "a"], "t": [0.5, 0.5]})).round(1).tolist()
     [5.9, 2.1]
     """

@@ -161,16 +161,19 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
     label = communities(graph)
     extra: dict[str, Any] = {}
     if result_or_model is not None:
-        problem, w, u = _fit_of(result_or_model)
-        if problem.graph != graph:
+        problem, w, u, over = _fit_of(result_or_model)
+        if over != graph:
             raise ValueError(
-                f"The fit must be over this graph ({graph!r}); it is over {problem.graph!r}. "
+                f"The fit must be over this graph ({graph!r}); it is over {over!r}. "
                 "Use model.graph_."
             )
+        n = graph.n_nodes
+        w = w[:n]  # a centre, the last, is no node of the graph
+        own = np.maximum(problem.graph.head, problem.graph.tail) < n
         extra["homophily"] = _homophily(graph, w)
-        if problem.penalty.is_norm and problem.coupled and graph.n_edges:
+        if problem.penalty.is_norm and problem.coupled and own.any():
             apart = np.abs(graph.diff(w)).max(axis=1) > _EQUAL * np.abs(w).max(initial=0.0)
-            cut = apart & (problem.penalty.domain_ratio(u, problem.scale) >= _FULL)
+            cut = apart & (problem.penalty.domain_ratio(u, problem.scale) >= _FULL)[own]
             extra["saturated"] = float(cut.mean())
             alone, extra["suspicious"] = _cut_edges(graph, cut)
             extra["apart"] = graph.ids[alone]
@@ -187,9 +190,9 @@ def graph_diagnostics(graph: Any, result_or_model: Any = None) -> GraphDiagnosti
 
 
 def _fit_of(fit: Any) -> Any:
-    """Problem, parameters and duals of a result, an estimator or its form with cross-validation."""
+    """Problem, parameters, duals and graph of a result, an estimator or its form with a choice."""
     if isinstance(fit, Result):
-        return fit.problem, fit.w, fit.u
+        return fit.problem, fit.w, fit.u, fit.problem.graph
     fit = getattr(fit, "best_estimator_", fit)
     found = fit.solution() if hasattr(fit, "solution") else None
     if found is None:
@@ -197,7 +200,7 @@ def _fit_of(fit: Any) -> Any:
             "result_or_model must be a Result or a fitted GTV estimator with its rows; got "
             f"{type_name(fit)}."
         )
-    return found
+    return *found, fit.graph_
 
 
 def _homophily(graph: Graph, w: Array) -> float:

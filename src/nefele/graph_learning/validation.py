@@ -60,7 +60,7 @@ def choose_by_validation(
         # an estimator is a layer above the graphs, and only who asks for "auto" needs one
         above: Any = import_module("nefele.estimators")
         kind = above.GTVClassifierCV if classes else above.GTVRegressorCV
-        estimator = kind(n_alphas=6, cv=cv, tol=1e-3)
+        estimator = kind(penalty="l2", n_alphas=6, cv=cv, tol=1e-3)
     y = rows.targets.argmax(axis=1) if classes else rows.targets[:, 0]
     X: Any = rows.X
     if rows.feature_names is not None:  # a builder may ask for columns by name

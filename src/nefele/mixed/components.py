@@ -14,7 +14,7 @@ from nefele.mixed.likelihood import Evaluation, Likelihood
 # Relative to the noise. At the least a coefficient is as good as common, and the likelihood still
 # tells whether it should not be.
 _LEAST, _FIRST, _MOST = 1e-3, 0.3, 1e3
-_LOG_RIDGE, _FIRST_RIDGE = (-12.0, 25.0), 0.01
+_LOG_RIDGE, _FIRST_RIDGE = (-4.0, 25.0), 0.01
 _UNIT = 10.0  # the optimiser's first step has length 1; factors of coefficients are smaller
 _MOST_STEPS, _TRIES = 200, 4
 _AGAIN, _CLEAR = 0.05, 0.1  # where to start again, and the gain that this must promise

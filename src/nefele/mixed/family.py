@@ -199,6 +199,8 @@ class Family:
     graph : Graph, optional
     curves : bool
         Whether common curves are tried.
+    correlated : bool
+        Whether deviations that depend on each other are tried.
     told : callable, optional
         Called with each member that was tried.
     """
@@ -210,11 +212,12 @@ class Family:
         graph: Graph | None = None,
         *,
         curves: bool = False,
+        correlated: bool = True,
         told: Callable[[Tried], object] | None = None,
     ) -> None:
         self.table, self.response = table, response
         self.graph = graph if graph is not None and graph.n_edges else None
-        self.curves, self.told = curves, told
+        self.curves, self.correlated, self.told = curves, correlated, told
         self.tried: list[Tried] = []
 
     def choose(self) -> Tried:
@@ -308,7 +311,7 @@ class Family:
             return None
         if name != ONE and not p or (name == SLOPES and p == 1 and self.table.intercept):
             return None
-        if name == CORRELATED and not 1 < p <= _MOST_CORRELATED:
+        if name == CORRELATED and not (self.correlated and 1 < p <= _MOST_CORRELATED):
             return None
         if n * p * (p * p + d * d) > _WORK and name not in (ONE, INTERCEPTS):
             return None

@@ -100,5 +100,5 @@ class Counts:
     def errors(self, eta: Array, y: Array) -> Array:
         """Half of Poisson's deviance."""
         mean = np.exp(np.clip(eta, -_LARGEST, _LARGEST))
-        logs = np.where(y > 0, y * np.log(np.maximum(y, 1.0) / mean), 0.0)
+        logs = np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0) / mean), 0.0)
         return np.asarray(logs - (y - mean))

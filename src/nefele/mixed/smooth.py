@@ -18,6 +18,7 @@ from nefele.mixed.coupling import Index
 _TAIL = 0.005  # share of the rows beyond the outermost values on either side
 _FEWEST = 6  # distinct values from which a feature has a curve
 _KNOTS = 8
+_ROWS = 50  # rows from which there are curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,8 @@ class Smooth:
     @classmethod
     def of(cls, X: Array, columns: Index, weight: Array) -> Smooth | None:
         """Curves of the given columns at training rows X (n_rows, d); None if there are none."""
+        if weight.sum() < _ROWS:
+            return None
         low, high = np.full(X.shape[1], -np.inf), np.full(X.shape[1], np.inf)
         curves = []
         for j in columns:
