@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.encoding.encoder import TableEncoder
 from nefele.estimators.design import Rows
+from nefele.estimators.layout import Layout, with_centre
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import Coordinates
+from nefele.mixed.smooth import Curve, Smooth
 from nefele.result import Record, Status, relative_gap
 
 _SLACK = 1.01  # rounding of a gap that is computed again
@@ -34,6 +36,61 @@ def checked_rows(X: Any, y: Any, node_ids: Any, sample_weight: Any, gaps: Any = 
     if gaps is not None:
         _demand(isinstance(gaps, np.ndarray) and gaps.dtype == bool and gaps.shape == X.shape)
     return Rows(X, y, node_ids, sample_weight, gaps)
+
+
+def checked_layout(**parts: Any) -> Layout:
+    """A layout from the parts of a file."""
+    smooth = parts.pop("smooth", None)
+    layout = Layout(**parts, smooth=None if smooth is None else _checked_smooth(**smooth))
+    d, p = len(layout.shift), len(layout.personal)
+    _numbers(layout.shift, (d,))
+    _demand(isinstance(layout.scale, np.ndarray) and layout.scale.shape == (d,))
+    _demand(bool((layout.scale > 0).all()) and type(layout.fit_intercept) is bool)
+    width = d + layout.fit_intercept
+    _demand(layout.personal.dtype.kind == "i" and layout.personal.shape == (p,) and p > 0)
+    _demand(int(layout.personal.min()) >= 0 and int(layout.personal.max()) < width)
+    _demand(len(np.unique(layout.personal)) == p)
+    _numbers(layout.F, (p, p))
+    _demand(bool((layout.F.diagonal() > 0).all()) and not np.triu(layout.F, 1).any())
+    _numbers(layout.shared, (width,))
+    _demand(_is_number(layout.hub) and 0 <= layout.hub <= 1)
+    _demand(layout.smooth is None or layout.smooth.low.shape == (d,))
+    return layout
+
+
+def _checked_smooth(low: Any, high: Any, weights: Any, curves: Any) -> Smooth:
+    d = len(low)
+    _demand(low.shape == high.shape == (d,) and bool((low <= high).all()))
+    found = tuple(_checked_curve(d, **curve) for curve in curves)
+    smooth = Smooth(low, high, found, weights)
+    _numbers(weights, (len(smooth.groups),))
+    return smooth
+
+
+def _checked_curve(
+    d: int, column: Any, knots: Any, turn: Any, line: Any, mean: Any, deviation: Any
+) -> Curve:
+    k = len(knots)
+    _demand(_is_count(column) and column < d)
+    _numbers(knots, (k,)), _numbers(turn, (k, k)), _numbers(line, (2, k))
+    _demand(_is_number(mean) and _is_number(deviation) and deviation > 0)
+    return Curve(column, knots, turn, line, mean, deviation)
+
+
+def _check_layout(model: Any, layout: Any) -> None:
+    _demand(isinstance(layout, Layout) and len(layout.shift) == model.n_features_in_)
+    _demand(layout.fit_intercept == bool(model.fit_intercept) and hasattr(model, "_parameters"))
+    _demand(hasattr(model, "centre_coef_") == (layout.hub > 0))
+
+
+def _check_parameters(model: Any, w: Any) -> None:
+    _demand(hasattr(model, "_layout") and isinstance(w, np.ndarray) and w.ndim == 2)
+    _numbers(w, (_n_fitted(model), w.shape[1]))
+
+
+def _n_fitted(model: Any) -> int:
+    """Number of models: those of the nodes, and the centre's."""
+    return int(model.graph_.n_nodes) + hasattr(model, "centre_coef_")
 
 
 def check_restored(model: Any) -> None:
@@ -132,7 +189,9 @@ def _check_rows(model: Any, rows: Rows | None) -> None:
 
 def _check_flow(model: Any, flow: Array) -> None:
     _demand(isinstance(flow, np.ndarray) and flow.ndim == 2)
-    _numbers(flow, (model.graph_.n_edges, flow.shape[1]))
+    layout = getattr(model, "_layout", None)
+    graph = model.graph_ if layout is None else with_centre(model.graph_, layout.hub)
+    _numbers(flow, (graph.n_edges, flow.shape[1]))
 
 
 _NEEDED = {"graph_", "nodes_", "coef_", "intercept_", "n_features_in_", "dual_gap_", "status_"}
@@ -142,6 +201,14 @@ _CHECKS: dict[str, Callable[[Any, Any], object]] = {
         at is None or (_is_count(at) and at <= model.n_features_in_)
     ),
     "_rows": _check_rows,
+    "_curve_weight": lambda model, weight: _numbers(weight, (_n_fitted(model),)),
+    "_layout": _check_layout,
+    "_parameters": _check_parameters,
+    "centre_coef_": lambda model, coef: _numbers(coef, _shape(model)),
+    "centre_intercept_": lambda model, b: _demand(
+        bool(np.isfinite(np.asarray(b, dtype=np.float64)).all())
+        and np.shape(b) == _shape(model)[:-1]
+    ),
     "classes_": lambda model, classes: None,  # before the others, which count them
     "clusters_": _check_clusters,
     "coef_": lambda model, coef: _numbers(coef, (model.graph_.n_nodes, *_shape(model))),

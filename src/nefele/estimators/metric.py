@@ -106,8 +106,10 @@ def make_layout(
         return None
     table = table_of(rows, graph, fit_intercept)
     response, coupling = response_of(loss), coupling_of(graph, hub)
-    if isinstance(loss, Multinomial) and (scale is not None or features != "linear"):
-        return _by_class(rows, graph, scale, hub, features, fit_intercept)
+    if isinstance(loss, Multinomial) and features != "linear":
+        raise ValueError('More than two classes take features="linear" only.')
+    if isinstance(loss, Multinomial) and isinstance(scale, str):
+        return _by_class(rows, graph, hub, fit_intercept)
     member = None
     smooth = None
     if scale == "auto" if isinstance(scale, str) else features == "spline":
@@ -119,7 +121,9 @@ def make_layout(
     columns = columns_of(table, smooth)
     given = _given(scale, columns, rows, fit_intercept, standardize)
     degree = mean_degree(graph) or 1.0
-    return _at(given, columns, table, response, coupling, hub, alpha, degree, fit_intercept)
+    return _at(
+        given, columns, table, response, coupling, hub, alpha, degree, fit_intercept, loss
+    )
 
 
 def alpha_of(member: Tried, graph: Graph, loss: Loss) -> float:
@@ -201,7 +205,7 @@ def _root(S: Array) -> Array:
 
 def _at(
     whole: Array, columns: Columns, table: Table, response: Response, coupling: Coupling,
-    hub: float, alpha: float, degree: float, intercept: bool,
+    hub: float, alpha: float, degree: float, intercept: bool, loss: Loss,
 ) -> Layout:
     """The layout at a given factor; what is common is estimated for it."""
     size = np.abs(whole).max(initial=0.0)
@@ -213,6 +217,8 @@ def _at(
     if not on.any():
         raise ValueError("scale must be > 0 for at least one coefficient; all are common.")
     F = whole[np.ix_(place[on], place[on])]
+    if isinstance(loss, Multinomial) and not on.all():
+        raise ValueError("scale must be > 0 for every coefficient with more than two classes.")
     if on.all() and columns.smooth is None:
         b = np.zeros(columns.data.X.shape[1])
         return _layout(columns, intercept, inner[on], F, b, hub)
@@ -229,14 +235,8 @@ def _half(response: Response) -> float:
     return 0.5 if response.direct else 1.0
 
 
-def _by_class(
-    rows: Rows, graph: Graph, scale: Any, hub: float, features: str, intercept: bool
-) -> Layout:
+def _by_class(rows: Rows, graph: Graph, hub: float, intercept: bool) -> Layout:
     """For many classes: the deviations of one class against the others, on average."""
-    if features != "linear" or (scale is not None and not isinstance(scale, str)):
-        raise ValueError(
-            "More than two classes take scale=None or \"auto\" and features=\"linear\" only."
-        )
     found = []
     for label in np.unique(rows.y):
         one = replace(rows, y=np.where(rows.y == label, 1.0, -1.0))

@@ -16,8 +16,15 @@ from nefele._checks import type_name
 from nefele._files import clear_parts
 from nefele._records import VersionError, read_record, write_record
 from nefele.encoding.encoder import TableEncoder
-from nefele.estimators._restoring import FITTED, check_restored, checked_coordinates, checked_rows
+from nefele.estimators._restoring import (
+    FITTED,
+    check_restored,
+    checked_coordinates,
+    checked_layout,
+    checked_rows,
+)
 from nefele.estimators.design import Rows
+from nefele.estimators.layout import Layout
 from nefele.graph import Graph
 from nefele.graph_learning.builders import GraphBuilder
 from nefele.graph_learning.coordinates import Coordinates, as_coordinates
@@ -30,6 +37,7 @@ FORMAT = "nefele model"
 VERSION = 2
 _OLD = 3600.0  # seconds after which what a process left half-written may be removed
 _PLAIN = (str, bool, int, float, type(None))
+_KEPT = ("_curve_weight", "_flow", "_layout", "_node_at", "_parameters", "_rows")
 
 
 class _Packer:
@@ -58,6 +66,8 @@ class _Packer:
         if isinstance(value, Coordinates | Rows):
             kind = "coords" if isinstance(value, Coordinates) else "rows"
             return {kind: {k: self.pack(v, what) for k, v in vars(value).items()}}
+        if isinstance(value, Layout):
+            return {"layout": {k: self.pack(v, what) for k, v in value.to_parts().items()}}
         if isinstance(value, TableEncoder):
             return {"encoder": {"state": self.pack(value.to_state(), what)}}
         if isinstance(value, Loss | Penalty) and is_dataclass(value):
@@ -144,6 +154,7 @@ _WHOLE: dict[str, Any] = {
     "coords": checked_coordinates,
     "encoder": TableEncoder.from_state,
     "graph": Graph,
+    "layout": checked_layout,
     "rows": checked_rows,
 }
 _CLASSES: dict[str, Any] = {
@@ -250,7 +261,7 @@ def _restore(kind: str, facts: dict[str, Any], unpacker: _Unpacker) -> Any:
 
 def _is_fitted_name(name: str) -> bool:
     fitted = name.endswith("_") and not name.startswith("_")
-    return fitted or name in ("_flow", "_node_at", "_rows")
+    return fitted or name in _KEPT
 
 
 def _parameters(model: Any) -> dict[str, Any]:
