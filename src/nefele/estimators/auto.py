@@ -201,8 +201,22 @@ def run_fold(
     model = copy.copy(template)
     train = rows.take(split[0])
     train = train.filled_by(train)
-    graph = graph_of(model, rows if model.graph is None else train)
-    model.graph = graph
-    choice = choose_coupling(model, train, graph, curves=curves)
+    model.graph = graph_of(model, rows if model.graph is None else train)
+    choice = choose_coupling(model, train, model.graph, curves=curves)
     apply(model, choice, rows.X.shape[1])
-    return fitting.run_fold(model, rows, split, np.array([choice.alpha]), scorer, None, table)
+    return judge(model, template, rows, split, np.array([choice.alpha]), scorer, None, table)
+
+
+def judge(model: Any, template: Any, rows: Rows, split: Any, alphas: Array, *how: Any) -> Fold:
+    """Judge a chosen coupling beside own models and one model as they are without it.
+
+    `how` is what `fitting.run_fold` takes after the alphas.
+    """
+    found = fitting.run_fold(model, rows, split, alphas, *how)
+    plain = copy.copy(template)
+    plain.graph = graph_nodes(rows.node_ids)
+    simple = fitting.run_fold(plain, rows, split, np.zeros(1), how[0] if how else None, None, *how[2:])
+    errors = found.errors
+    if errors is not None and simple.errors is not None:
+        errors = replace(errors, own=simple.errors.own, pooled=simple.errors.pooled)
+    return replace(found, own=simple.own, pooled=simple.pooled, errors=errors)

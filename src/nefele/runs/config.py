@@ -15,7 +15,7 @@ from nefele._checks import check_count, check_flag, check_name, check_number
 from nefele._words import visible
 from nefele.runs.names import check_file_name
 
-PENALTIES = ("l2", "l1", "linf", "squared_l2", "huber")
+PENALTIES = ("auto", "l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
 WEIGHTINGS = ("rows", "nodes")
 RESERVED = "intercept"  # the name of the constant in coef.csv and in the report
@@ -116,6 +116,11 @@ class RunConfig:
         if self.l2 is not None:
             check_number(self.l2, "l2", low=0.0)
         _check_alpha(self.alpha)
+        if self.chooses and self.alpha != "auto":
+            raise ValueError(
+                'alpha must be "auto" with penalty "auto", which has a strength of its own; got '
+                f"{self.alpha!r}. Name a penalty, such as l2."
+            )
         if self.learns:
             check_name(self.learner, LEARNT, "learnt graph")
             if self.learner == "labels" and self.task != "classification":
@@ -150,9 +155,20 @@ class RunConfig:
             )
 
     @property
+    def chooses(self) -> bool:
+        """Whether the coupling itself is chosen: by a centre, by a graph and a centre."""
+        return self.penalty == "auto"
+
+    @property
     def learns(self) -> bool:
         """Whether the graph comes from the rows."""
-        return _is_learnt(self.graph) or (self.graph is None and self.coords is None)
+        none = self.graph is None and self.coords is None
+        return _is_learnt(self.graph) or (none and not self.chooses)
+
+    @property
+    def bare(self) -> bool:
+        """Whether there is no graph at all: the centre alone joins the nodes."""
+        return self.chooses and self.graph is None and self.coords is None
 
     @property
     def learner(self) -> str:

@@ -255,6 +255,8 @@ def _graph(
         return (None if config.learns else Graph(distinct(ids), [], [])), [
             "There is one node only: nothing can be coupled, and all models are the same."
         ]
+    if config.bare:
+        return Graph(distinct(ids), [], []), []
     if config.learns:
         asked = "" if config.graph else " (no --graph and no --coords was given)"
         return None, [

@@ -79,9 +79,13 @@ class Pipeline:
         if self.automatic:
             times = None if inputs.times is None else inputs.times[self.train]
             self.splits = folds_inside(inputs.ids[self.train], times, config.folds, config.seed)
-        graph = self._learner() if inputs.graph is None else inputs.graph
+        graph = self._network()
         self.model = make_model(config, graph)
         self.rows: Rows = take_rows(self.model, inputs.frame(config.node), inputs.y)
+
+    def _network(self) -> Any:
+        """The graph, or what learns one."""
+        return self._learner() if self.inputs.graph is None else self.inputs.graph
 
     def _learner(self) -> Any:
         """What learns the graph in each fit."""
@@ -182,7 +186,11 @@ class Pipeline:
     def _compare(self, alphas: Array) -> Arrays:
         """Errors of each node at the outer held-out rows: pooled, along alpha, own."""
         told = self._told("held-out rows")
-        fold = run_fold(self.model, self.rows, (self.train, self.test), alphas, told=told)
+        return self._compared(
+            run_fold(self.model, self.rows, (self.train, self.test), alphas, told=told)
+        )
+
+    def _compared(self, fold: Fold) -> Arrays:
         errors = fold.errors
         assert errors is not None
         found = {
@@ -221,7 +229,7 @@ class Pipeline:
         coef[chosen] = _stack(model.coef_, model.intercept_)
         clusters = clusters_along(model, design, points)
         clearest = clearest_point(alphas, clusters, int(design.problem.loss.labelled.sum()))
-        graph = design.problem.graph
+        graph = design.graph
         owner = graph.positions(self.rows.node_ids)
         return {
             **self._proofs(final),
@@ -253,7 +261,7 @@ class Pipeline:
         design = make_design(self.model, self.rows).with_alpha(alpha)
         problem = design.problem
         w, u = parameters(model, design)
-        if model.graph_ != problem.graph or u.shape[1] != problem.d:
+        if model.graph_ != design.graph or u.shape[1] != problem.d:
             return False
         proof = problem.certificate(w, u)
         gap = relative_gap(problem, proof.objective, proof.gap_abs)
@@ -289,7 +297,7 @@ def model_options(config: RunConfig) -> dict[str, Any]:
     return {
         "node": config.node,
         "loss": loss(l2=config.ridge),
-        "penalty": config.penalty,
+        "penalty": "l2" if config.chooses else config.penalty,
         "weighting": config.weighting,
         "standardize": config.standardize,
         "unseen": "pooled",

@@ -150,7 +150,8 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "fits to the training rows": int(stages.held["missed"]),
         "path": int(path["missed"]),
     }
-    notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, config.alpha == "auto")]
+    searched = config.alpha == "auto" and not config.chooses
+    notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, searched)]
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
     )
@@ -222,6 +223,8 @@ def graph_source(config: RunConfig) -> str:
     """Where the graph comes from."""
     if config.edge_file is not None:
         return f"from {Path(config.edge_file).name}"
+    if config.bare:
+        return "joined by the centre only"
     if config.learns:
         return "learnt from the data" + (f" ({config.learner})" if config.graph else "")
     return f"{config.k} nearest by {', '.join(config.coords or ())}"

@@ -67,9 +67,9 @@ def execute(
         files = input_files(config)
         inputs = read_inputs(config, tell)
         reading = time.perf_counter() - start
-        from nefele.runs.pipeline import Pipeline  # scikit-learn takes long to import
+        from nefele.runs.chosen import pipeline_of  # scikit-learn takes long to import
 
-        pipeline = Pipeline(config, inputs)
+        pipeline = pipeline_of(config, inputs)
         with opened(config, command, force=force, resume=resume, ours=ours) as folder:
             facts = folder.read_facts()
             if facts["files"] != files:

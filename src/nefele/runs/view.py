@@ -121,6 +121,8 @@ def _pictures(folder: RunFolder, facts: dict[str, Any]) -> tuple[list[Picture], 
 
 
 def _choice(config: RunConfig) -> str:
+    if config.chooses:
+        return "by restricted likelihood"
     if config.alpha != "auto":
         return "given"
     return "by cross-validation, forward in time" if config.time else "by cross-validation"

@@ -1,0 +1,100 @@
+"""A run that chooses the coupling itself: a centre, or a graph and a centre, and how strongly."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.estimators import auto, load
+from nefele.estimators.components import components_of
+from nefele.estimators.design import Design, Rows
+from nefele.runs.config import RunConfig
+from nefele.runs.inputs import Inputs
+from nefele.runs.pipeline import Arrays, Pipeline
+
+_FARTHEST, _POINTS = 100.0, 13  # factor of the chosen strength at the ends of the path, and points
+
+
+def pipeline_of(config: RunConfig, inputs: Inputs) -> Pipeline:
+    """The stages of a run."""
+    return ChosenPipeline(config, inputs) if config.chooses else Pipeline(config, inputs)
+
+
+class ChosenPipeline(Pipeline):
+    """No folds: variances by restricted likelihood, members compared at left-out rows.
+
+    What is chosen from the training rows is judged at the held-out ones; the final model is
+    chosen and fitted again with all rows. The path shows weaker and stronger coupling of the same
+    kind.
+    """
+
+    @property
+    def automatic(self) -> bool:
+        """There are no folds."""
+        return False
+
+    @property
+    def n_solves(self) -> int:
+        """How often `tick` is called."""
+        return 2 * _POINTS
+
+    def _network(self) -> Any:
+        return self.inputs.graph if self.inputs.graph is not None else self._learner()
+
+    def _choice(self, rows: Rows) -> tuple[Any, auto.Choice]:
+        """A model with the coupling that suits some rows."""
+        model = copy.copy(self.model)
+        graph = auto.graph_of(model, rows)
+        found = auto.choose_coupling(model, rows, graph, curves=True)
+        auto.apply(model, found, rows.X.shape[1])
+        model.graph = graph
+        return model, found
+
+    def _grid(self) -> Arrays:
+        train = self.rows.take(self.train)
+        _, found = self._choice(train.filled_by(train))
+        wide = np.geomspace(_FARTHEST, 1 / _FARTHEST, _POINTS)
+        wide[_POINTS // 2] = 1.0
+        return {"alphas": found.alpha * wide, "words": np.array(found.words)}
+
+    def _choose(self, alphas: Array, folds: list[Arrays]) -> int:
+        return len(alphas) // 2
+
+    def _compare(self, alphas: Array) -> Arrays:
+        train = self.rows.take(self.train)
+        model, _ = self._choice(train.filled_by(train))
+        split, told = (self.train, self.test), self._told("held-out rows")
+        return self._compared(
+            auto.judge(model, self.model, self.rows, split, alphas, None, told)
+        )
+
+    def _path(self, alphas: Array, chosen: int) -> Arrays:
+        self.model, self._found = self._choice(self.rows)
+        return super()._path(alphas, chosen)
+
+    def _proven(self, alpha: float, found: Arrays) -> bool:
+        try:
+            model = load(self.folder.file("model.nefele"))
+        except ValueError:
+            return False
+        if not hasattr(model, "_layout") or len(model._layout.shift) != self.rows.X.shape[1]:
+            return False
+        self.model._layout, self.model.penalty = model._layout, "squared_l2"
+        self.model.graph = model.graph_
+        return super()._proven(alpha, found)
+
+    def _proofs(self, final: Design) -> Arrays:
+        """What was compared, and the variance components, as rows of two texts."""
+        compared = [
+            (f"compared: {one['coupling']}", f"{one['error']:.4g} at left-out rows")
+            for one in auto.table_of_candidates(self._found, self.rows)
+        ]
+        facts = [("coupling", self._found.words), *components_of(self.model).rows()]
+        return {
+            "diagnostics": np.array(compared, dtype=str).reshape(-1, 2),
+            "theory": np.array(facts, dtype=str).reshape(-1, 2),
+            "pictures": np.array([], dtype=str),
+        }
