@@ -351,7 +351,11 @@ class Family:
         """Members to try with a graph: neighbours may be alike where no two others are."""
         if best.name != ONE:
             return [best]
-        return [tried for tried in self.tried if tried.name in (INTERCEPTS, SLOPES)]
+        names = (INTERCEPTS, SLOPES, CORRELATED)
+        if best.columns.smooth is not None:
+            for name in names:
+                self._try(name, best.columns)
+        return [t for t in self.tried if t.name in names and t.columns is best.columns]
 
     def _join(self, best: Tried, graph: Graph) -> None:
         """A member of the centre, with a graph beside it."""
@@ -384,15 +388,22 @@ class Family:
         return replace(start, found=found)
 
     def _best(self) -> Tried:
-        """The simplest that predicts as well as the best, with support of the likelihood."""
+        """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
+
+        One that the criterion leaves without support is not taken for its simplicity.
+        """
         known = [t for t in self.tried if np.isfinite(t.errors).all()]
         if len(known) < len(self.tried):
             return self.tried[-1]
         best = min(known, key=lambda t: float(self.table.weight @ t.errors))
         least = min(t.fit.found.aic for t in known)
         for tried in known:
-            supported = tried.fit.found.aic <= least + _NO_SUPPORT or not self.response.direct
-            if supported and self._not_worse(tried, best):
+            if not self.response.direct:  # the likelihood is that of another linearisation
+                supported, likelier = True, False
+            else:
+                supported = tried.fit.found.aic <= least + _NO_SUPPORT
+                likelier = tried.fit.found.aic <= best.fit.found.aic
+            if supported and (likelier or self._not_worse(tried, best)):
                 return tried
         return best
 
