@@ -92,16 +92,21 @@ def check_models(trial, folder, members=None):
         assert np.array_equal(found.intercept_, model.intercept_), name
 
 
+def _starting(first):
+    return ["-c", f"{first}\nfrom nefele.cli import main\nmain()"] if first else ["-m", "nefele"]
+
+
 class Process:
     """`nefele ...` in a process of its own; what it prints is kept in files."""
 
-    def __init__(self, place, *args, prefix=()):
+    def __init__(self, place, *args, prefix=(), first=""):
+        """`first`: code that runs before nefele does."""
         place.mkdir(parents=True, exist_ok=True)
         self.name = f"{place.name}-{len(list(place.glob('*.out')))}"
         self.out, self.err = (place / f"{self.name}.{end}" for end in ("out", "err"))
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "nefele", *map(str, args)],
+                [*prefix, sys.executable, *_starting(first), *map(str, args)],
                 stdout=out, stderr=err, stdin=subprocess.DEVNULL,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
             )  # fmt: skip
@@ -137,10 +142,10 @@ class Sites:
     def site(self, name):
         return self.folder / "sites" / name
 
-    def start(self, *names, prefix=()):
+    def start(self, *names, more=(), **how):
         for name in names or [member.name for member in self.trial.members]:
-            args = ("site", "run", self.site(name), "--accept", self.accept[name])
-            self._add(name, Process(self.folder / "printed" / name, *args, prefix=prefix))
+            args = ("site", "run", self.site(name), "--accept", self.accept[name], *more)
+            self._add(name, Process(self.folder / "printed" / name, *args, **how))
 
     def start_relay(self, *more, prefix=()):
         place = self.folder / "printed" / "relay"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nefele.cli.site import _shown
+from nefele.cli._site_words import shown
 from nefele.runtime.messages import Ledger
 from nefele.sites.example import coast
 from nefele.sites.site import _Attempt
@@ -58,7 +58,7 @@ def test_a_process_that_went_on_says_from_where(tmp_path, resumed):
 
 
 def test_a_run_that_does_not_begin_says_once_what_to_look_at(capsys):
-    show = _shown(False)
+    show = shown(False)
     facts = {"name": "oulu", "run": "7", "hash": "ab" * 32, "state": "waiting", "stage": "starting"}
     for seconds in (5.0, 25.0, 30.0):
         show({**facts, "late": {"kemi": seconds}, "refused": {"kemi: other run": 1}})

@@ -290,7 +290,7 @@ class Line:
 
     def _insist(self) -> None:
         """Say again what the missing ones may lack."""
-        for name in self.waiting:
+        for name in self.peers:  # of all that are not known yet: one that differs is found soon
             if not self.seal.knows(name):
                 self._greet(name)
         said = {to for to, _ in self._now}
