@@ -6,6 +6,7 @@ import shutil
 from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 
 from nefele.sites.example import coast
@@ -43,6 +44,28 @@ def test_a_site_that_is_killed_in_the_middle_goes_on(tmp_path):
             sites.start("kemi")
         sites.finish()
     check_models(trial, tmp_path)
+    check_books(trial, sites)
+
+
+def check_books(trial, sites):
+    """What one says to have sent is what the other says to have heard, over all restarts."""
+    books, facts = {}, {}
+    for member in trial.members:
+        run = sites.site(member.name) / "run-1"
+        table = pl.read_csv(run / "ledger.csv")
+        books[member.name] = {
+            (way, peer, content): numbers
+            for way, peer, content, *numbers in table.select(
+                "direction", "peer", "content", "messages", "numbers", "bytes"
+            ).rows()
+        }
+        facts[member.name] = json.loads((run / "run.json").read_bytes())
+    for name, own in books.items():
+        sent = {key[1:]: numbers for key, numbers in own.items() if key[0] == "sent"}
+        assert sent
+        for (peer, content), numbers in sent.items():
+            assert books[peer]["heard", name, content] == numbers
+        assert facts[name]["bytes_sent"] > sum(numbers[2] for numbers in sent.values())
 
 
 def three_kinds(**changes):

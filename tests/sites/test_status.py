@@ -1,21 +1,21 @@
 """The small file that says how a run is going."""
 
 import json
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
 from nefele.cli._site_words import shown
 from nefele.runtime.messages import Ledger
+from nefele.sites.books import Books
 from nefele.sites.example import coast
 from nefele.sites.site import _Attempt
 from nefele.sites.status import FILE, Status, read_status
 
 
 def driver(**changes):
-    facts = dict(waiting=[], number=7, gone=[], wire_bytes=10, ledger=Ledger(), again=0, resumed=0)
-    return SimpleNamespace(**{**facts, "refused": Counter(), **changes})
+    facts = dict(waiting=[], number=7, gone=[], why="", ledger=Ledger(), books=Books(), resumed=0)
+    return SimpleNamespace(**{**facts, **changes})
 
 
 def strictly(folder):

@@ -87,6 +87,8 @@ def line(facts: dict[str, Any]) -> str:
         words.append("late: " + ", ".join(f"{who} ({s:.0f} s)" for who, s in late.items()))
         if facts.get("refused"):  # perhaps why
             words.append("refused: " + ", ".join(facts["refused"]))
+    if facts.get("why"):
+        words.append(facts["why"])
     if facts.get("gone"):
         words.append("gone: " + ", ".join(facts["gone"]))
     return "; ".join(words)

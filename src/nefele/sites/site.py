@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from nefele._checks import Array
 from nefele._files import only_writer
 from nefele.estimators.design import Rows
 from nefele.sites._secrets import write
+from nefele.sites.books import Books
 from nefele.sites.carriers import Carrier
 from nefele.sites.carriers.folder import Folder
 from nefele.sites.carriers.routes import Routes
@@ -34,6 +35,7 @@ from nefele.sites.links import Network, network
 from nefele.sites.models import mark_of
 from nefele.sites.peers import AbsentError
 from nefele.sites.predicting import Predicted, program_of
+from nefele.sites.presence import part_of
 from nefele.sites.results import write_results
 from nefele.sites.rows import read_rows, read_shared
 from nefele.sites.sealing import Seal, run_key
@@ -236,6 +238,14 @@ class Site:
         return Routes(ways)
 
 
+def _status(folder: Path) -> dict[str, Any]:
+    """What a process before wrote last; nothing if there was none."""
+    try:
+        return read_status(folder)
+    except ValueError:
+        return {}
+
+
 class _Attempt:
     """One call of `Site.run`: epochs, each with those members that are still there."""
 
@@ -249,6 +259,7 @@ class _Attempt:
             "name": site.name,
             "run": site.run_name,
         }
+        self._before = _status(site.run_folder)
         self.status = Status(site.run_folder, facts, progress)
         self.driver: Driver | None = None
 
@@ -258,10 +269,10 @@ class _Attempt:
         carrier.open(self._receive)
         try:
             while True:
-                gone, held = self._gone()
+                gone, held, books = self._gone()
                 net = self._network(gone)
                 try:
-                    return self._epoch(carrier, net, gone, held)
+                    return self._epoch(carrier, net, gone, held, books)
                 except AbsentError as error:
                     self._leave(error, gone, held)
         except BaseException:
@@ -285,7 +296,7 @@ class _Attempt:
             self.driver.receive(sender, blob)
 
     def _epoch(
-        self, carrier: Carrier, net: Network, gone: list[str], held: dict[str, Any]
+        self, carrier: Carrier, net: Network, gone: list[str], held: dict[str, Any], books: Books
     ) -> SiteRun:
         site, federation = self.site, self.site.federation
         key = run_key(site.run_folder / "run.key")
@@ -302,16 +313,18 @@ class _Attempt:
                 journal,
                 gone=gone,
                 patience=patience,
+                part=partial(part_of, site.network.links, site.name),
+                books=books,
                 allow=Guard(consent_of(federation, site.name, net, len(site.shared))),
                 told=self.status.update,
             )
             self.driver = driver
             learnt = driver.run(program_of(learner, site.config.model, site.shared))
             facts = write_results(site.run_folder, site.run_name, learner, learnt, driver)
-            self.status.write(state="ending", gap=facts["gap"], bytes_sent=driver.wire_bytes)
+            self.status.write(state="ending", gap=facts["gap"], **books.over_all())
             if not driver.linger(federation.absent_after):
                 self.tell(f"Not heard that they have ended too: {', '.join(driver.waiting)}.")
-        self.status.write(state="finished", late={}, bytes_sent=driver.wire_bytes)
+        self.status.write(state="finished", late={}, why="", **books.over_all())
         return SiteRun(site.run_folder, learnt, driver, gone, facts)
 
     def _meta(self, gone: list[str], held: dict[str, Any]) -> bytes:
@@ -340,12 +353,16 @@ class _Attempt:
     def _list(self) -> Path:
         return self.site.run_folder / "gone.json"
 
-    def _gone(self) -> tuple[list[str], dict[str, Any]]:
-        """Who has left, and the parameters of their nodes that are held here."""
-        if not self._list.exists():
-            return [], {}
-        found = json.loads(self._list.read_bytes())
-        return list(found["gone"]), dict(found["held"])
+    def _gone(self) -> tuple[list[str], dict[str, Any], Books]:
+        """Who has left, the parameters of their nodes that are held here, and what was sent."""
+        found: dict[str, Any] = {"gone": [], "held": {}, "books": {}}
+        if self._list.exists():
+            found |= json.loads(self._list.read_bytes())
+        books = Books()
+        books.begin_with(
+            found["books"], self._before if self.driver is None else self.driver.books.over_all()
+        )
+        return list(found["gone"]), dict(found["held"]), books
 
     def _leave(self, error: AbsentError, gone: list[str], held: dict[str, Any]) -> None:
         """Go on without some members, as agreed."""
@@ -363,5 +380,6 @@ class _Attempt:
                     held[held_name(node, site.name)] = rows[name][k].tolist()
         how = "as it last was heard" if held else "without"
         self.tell(f"Away for too long, the others go on {how}: {', '.join(error.names)}.")
-        content = {"gone": [*gone, *error.names], "held": held}
+        books = {} if self.driver is None else self.driver.books.plain()
+        content = {"gone": [*gone, *error.names], "held": held, "books": books}
         write(self._list, json.dumps(content).encode())
