@@ -77,6 +77,7 @@ class Presence:
     ([], '1 of 3 members are known to have begun; nobody')
     >>> presence.heard("b")
     >>> presence.listened = 1700.0
+    >>> presence.heard("b")
     >>> presence.missed(["c"])
     ['c']
     """
