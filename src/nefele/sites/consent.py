@@ -105,8 +105,8 @@ def _agreed(federation: Federation) -> str:
         f"{federation.task} of {federation.target.name} by {features}; loss {federation.loss}, "
         f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, "
         f"{_until(federation)} {federation.tol:g}, at most {federation.rounds} rounds in a fit; a "
-        f"member that is silent for {federation.absent_after:g} s: {federation.absent}{again}; noise for "
-        f"privacy: {federation.privacy.mechanism}"
+        f"member that is silent for {federation.absent_after:g} s: {federation.absent}{again}; "
+        f"noise for privacy: {federation.privacy.mechanism}"
     )
 
 
