@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import polars as pl
+import pytest
 
 from nefele.estimators import load
 from nefele.sites.config import SiteConfig
@@ -79,6 +80,7 @@ def test_masked_sums_of_processes_one_of_which_is_killed(tmp_path):
         assert status["gap"] is None and status["change"] is not None
 
 
+@pytest.mark.slow
 def test_predictions_of_processes_one_of_which_is_killed(tmp_path):
     mark = hashlib.sha256(SHARED.encode()).hexdigest()
     how = {"method": "predictions", "penalty": "squared_l2", "alpha": 0.5, "shared": mark}
@@ -100,6 +102,7 @@ def test_predictions_of_processes_one_of_which_is_killed(tmp_path):
         assert facts_of(sites, name)["certificate"] == "no certificate: any model"
 
 
+@pytest.mark.slow
 def test_without_waiting_processes_end_with_a_proven_gap(tmp_path):
     """Not with the same bits: what is heard depends on time. The optimum is the same."""
     changes = {"wait": False, "rounds": 4000, "check_every": 200, "tol": 1e-8}
@@ -111,7 +114,10 @@ def test_without_waiting_processes_end_with_a_proven_gap(tmp_path):
         facts = facts_of(sites, name)
         assert facts["converged"] and facts["gap"] <= 1e-8 and 0 < facts["kappa"] < 1
         page = (sites.site(name) / "run-1" / "report.html").read_text()
-        assert f"{facts['kappa']:.3g}" in page
+        said = f"{facts['kappa']:.3g} of itself"
+        assert said in page
+        printed = sites.running[name].out.read_text()
+        assert f"Contraction factor of the rounds: {facts['kappa']:.3g}." in printed
         model = load(sites.site(name) / "run-1" / "model.nefele")
         assert np.allclose(model.coef_, site_model(learner, ends[name]).coef_, rtol=1e-3, atol=1e-3)
 

@@ -104,6 +104,8 @@ def _progress(facts: dict[str, Any]) -> str:
 def ended(facts: dict[str, Any], folder: Path) -> list[str]:
     """What a person wants to know in the end."""
     lines = [f"{facts['name']}: alpha {facts['alpha']:.4g}, {_proven(facts)}."]
+    if facts.get("kappa") is not None:
+        lines.append(f"Contraction factor of the rounds: {facts['kappa']:.3g}.")
     for name, error in facts["errors"].items():
         both = ("-" if e is None else f"{e:.5g}" for e in (error, facts["errors_everywhere"][name]))
         here, there = both
