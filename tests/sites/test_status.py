@@ -7,9 +7,9 @@ import pytest
 
 from nefele.cli._site_words import shown
 from nefele.runtime.messages import Ledger
+from nefele.sites.attempt import Attempt
 from nefele.sites.books import Books
 from nefele.sites.example import coast
-from nefele.sites.site import _Attempt
 from nefele.sites.status import FILE, Status, read_status
 
 
@@ -74,7 +74,7 @@ def test_a_run_that_was_killed_while_it_ended_has_stopped(tmp_path, monkeypatch)
 
 
 def test_who_comes_when_the_others_have_left_is_told_to_ask_for_a_new_run():
-    attempt = object.__new__(_Attempt)
+    attempt = object.__new__(Attempt)
     attempt.site = SimpleNamespace(federation=coast(), name="oulu")
     with pytest.raises(ValueError, match=r"Without kemi, .* gone on without oulu, .* a new run"):
         attempt._network(["kemi"])

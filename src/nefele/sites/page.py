@@ -12,7 +12,7 @@ from nefele.selection.verdict import COUPLED, OWN, POOLED, Verdict
 from nefele.sites._html import page, says, section, size, table, text, write_html
 from nefele.sites._svg import bars, curves, short
 from nefele.sites.driver import Driver
-from nefele.sites.learning import Learnt
+from nefele.sites.learnt import Learnt
 from nefele.sites.predicting import Predicted
 
 FILE = "report.html"
