@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from nefele._checks import Array
 from nefele.estimators.design import Rows
 from nefele.sites._secrets import write
 from nefele.sites.books import Books
 from nefele.sites.carriers import Carrier
+from nefele.sites.config import SiteConfig
 from nefele.sites.consent import Guard, consent_of
 from nefele.sites.driver import Driver
+from nefele.sites.federation import Federation
 from nefele.sites.frozen import heard_nodes, held_name
 from nefele.sites.introducing import Card
 from nefele.sites.journal import Journal
@@ -34,10 +37,29 @@ from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
 from nefele.sites.status import Status, read_status
 
-if TYPE_CHECKING:
-    from nefele.sites.site import Site
-
 Tell = Callable[[str], object]
+
+
+class Member(Protocol):
+    """What an attempt needs to know of a site: see `nefele.sites.Site`."""
+
+    name: str
+    run_name: str
+    config: SiteConfig
+    federation: Federation
+    network: Network
+    carrier: Carrier | None
+
+    @property
+    def run_folder(self) -> Path:
+        """Where the journal is, and the results will be."""
+
+    @property
+    def shared(self) -> Array:
+        """The shared rows of the method "predictions"."""
+
+    def make_carrier(self) -> Carrier:
+        """What leads to all peers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +100,7 @@ class Attempt:
 
     Parameters
     ----------
-    site : Site
+    site : Member
     identity : Identity
     rows : Rows
     tell, progress : callables
@@ -86,7 +108,7 @@ class Attempt:
     """
 
     def __init__(
-        self, site: Site, identity: Identity, rows: Rows, tell: Tell, progress: Any
+        self, site: Member, identity: Identity, rows: Rows, tell: Tell, progress: Any
     ) -> None:
         self.site, self.identity, self.rows, self.tell = site, identity, rows, tell
         facts = {
