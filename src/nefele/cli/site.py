@@ -149,12 +149,14 @@ def check(folder: SiteArgument, json: Json = False) -> None:
         need_cryptography()
         from dataclasses import asdict
 
+        from nefele.sites.identity import expiry_message
         from nefele.sites.models import maker
         from nefele.sites.site import Site
 
         found = Site(folder)
         consent, rows = found.consent(), found.rows()
-        name = found.identity().name
+        identity = found.identity()
+        name, soon = identity.name, expiry_message(identity.certificate, folder)
         if found.config.model is not None:
             maker(found.config.model)  # an error when it cannot be made
     if json:
@@ -163,6 +165,8 @@ def check(folder: SiteArgument, json: Json = False) -> None:
         return
     for text in consent.text().splitlines():
         say(text)
+    if soon:
+        say(f"Note: {soon}")
     say(f"Rows here: {len(rows.y)}, all within the agreed bounds.")
     say(f"If you agree: nefele site run {folder} --accept {found.federation.hash}")
 

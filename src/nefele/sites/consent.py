@@ -150,7 +150,13 @@ def consent_of(
         times = fits * (federation.rounds + 2) + 3 * checks
         items.append(Item("parameters", to, nodes * d, times, rows))
         items.append(
-            Item("correction", to, nodes * d, checks * _SOLVES * (_STEPS + 2), "for certificates")
+            Item(
+                "correction",
+                to,
+                nodes * d,
+                checks * _SOLVES * (_STEPS + 2),
+                "corrections of flows, to prove the gap",
+            )
         )
         words = f"flows of {edges} edge{'s' * (edges != 1)}, to compare the copies"
         items.append(Item("dual", to, 2 * edges * d, checks, words))
