@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+from datetime import timedelta
 from functools import partial
 
 import numpy as np
@@ -176,6 +177,14 @@ def test_another_authority_than_the_agreed_one(place):
         (site / name).write_bytes(content)
     error = refused("site", "run", site, "--accept", trial.hash, cwd=folder)
     assert "authority must be the one of the federation file" in error
+
+
+def test_a_check_says_a_week_ahead_that_the_certificate_ends(place, monkeypatch):
+    folder, _, site = place
+    assert "expires" not in run("site", "check", site, cwd=folder).stdout
+    monkeypatch.setattr("nefele.sites.validity._WARN", timedelta(days=1000))
+    told = run("site", "check", site, cwd=folder).stdout
+    assert "Note: certificate of oulu expires in" in told and "--renew" in told
 
 
 def test_two_runs_in_one_folder(place):
