@@ -1,6 +1,7 @@
 """Sites as real processes on this machine, with their own keys and real TLS."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -76,20 +77,23 @@ def learners(trial, folder, members=None):
 
 
 def expected(trial, folder, members=None):
-    """The models of the same programs in one process."""
+    """The models of the same programs in one process, and their certified gaps."""
     found = learners(trial, folder, members)
     gone = frozenset(member.name for member in trial.members) - found.keys()
     net = network(trial, gone)
     ends = InProcess(net.links, {name: one.run() for name, one in found.items()}).run()
-    return {name: site_model(one, ends[name]) for name, one in found.items()}
+    models = {name: site_model(one, ends[name]) for name, one in found.items()}
+    return {name: (model, ends[name].fitted.gap) for name, model in models.items()}
 
 
 def check_models(trial, folder, members=None):
-    """All sites have the models of one process, bit for bit."""
-    for name, model in expected(trial, folder, members).items():
+    """All sites have the models of one process, bit for bit, and its gap to 1e-9."""
+    for name, (model, gap) in expected(trial, folder, members).items():
         found = load(folder / "sites" / name / "run-1" / "model.nefele")
         assert np.array_equal(found.coef_, model.coef_), name
         assert np.array_equal(found.intercept_, model.intercept_), name
+        facts = json.loads((folder / "sites" / name / "run-1" / "run.json").read_bytes())
+        assert abs(facts["gap"] - gap) <= 1e-9, name
 
 
 def _starting(first):
