@@ -32,7 +32,8 @@ from nefele.sites.carriers.zenoh_session import use_one_thread  # noqa: E402
 from nefele.sites.driver import Driver  # noqa: E402
 from nefele.sites.federation import Federation  # noqa: E402
 from nefele.sites.journal import Journal  # noqa: E402
-from nefele.sites.learning import Learner, Scales  # noqa: E402
+from nefele.sites.learning import Learner  # noqa: E402
+from nefele.sites.learnt import Scales  # noqa: E402
 from nefele.sites.links import network  # noqa: E402
 from nefele.sites.members import Edge, Feature, Member, Target  # noqa: E402
 from nefele.sites.pilot import make_pilot  # noqa: E402
@@ -294,10 +295,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--alone", action="store_true", help="Without the other frameworks.")
     args = parser.parse_args()
     report = Report(args.out / "sites.md")
     sites(report, args.repeats)
-    peers(report, args.repeats)
+    if not args.alone:
+        peers(report, args.repeats)
     report.write()
     report.say(f"\nWritten to {report.target}")
 

@@ -1,6 +1,7 @@
 """Sites as real processes on this machine, with their own keys and real TLS."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -76,32 +77,40 @@ def learners(trial, folder, members=None):
 
 
 def expected(trial, folder, members=None):
-    """The models of the same programs in one process."""
+    """The models of the same programs in one process, and their certified gaps."""
     found = learners(trial, folder, members)
     gone = frozenset(member.name for member in trial.members) - found.keys()
     net = network(trial, gone)
     ends = InProcess(net.links, {name: one.run() for name, one in found.items()}).run()
-    return {name: site_model(one, ends[name]) for name, one in found.items()}
+    models = {name: site_model(one, ends[name]) for name, one in found.items()}
+    return {name: (model, ends[name].fitted.gap) for name, model in models.items()}
 
 
 def check_models(trial, folder, members=None):
-    """All sites have the models of one process, bit for bit."""
-    for name, model in expected(trial, folder, members).items():
+    """All sites have the models of one process, bit for bit, and its gap to 1e-9."""
+    for name, (model, gap) in expected(trial, folder, members).items():
         found = load(folder / "sites" / name / "run-1" / "model.nefele")
         assert np.array_equal(found.coef_, model.coef_), name
         assert np.array_equal(found.intercept_, model.intercept_), name
+        facts = json.loads((folder / "sites" / name / "run-1" / "run.json").read_bytes())
+        assert abs(facts["gap"] - gap) <= 1e-9, name
+
+
+def _starting(first):
+    return ["-c", f"{first}\nfrom nefele.cli import main\nmain()"] if first else ["-m", "nefele"]
 
 
 class Process:
     """`nefele ...` in a process of its own; what it prints is kept in files."""
 
-    def __init__(self, place, *args, prefix=()):
+    def __init__(self, place, *args, prefix=(), first=""):
+        """`first`: code that runs before nefele does."""
         place.mkdir(parents=True, exist_ok=True)
         self.name = f"{place.name}-{len(list(place.glob('*.out')))}"
         self.out, self.err = (place / f"{self.name}.{end}" for end in ("out", "err"))
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "nefele", *map(str, args)],
+                [*prefix, sys.executable, *_starting(first), *map(str, args)],
                 stdout=out, stderr=err, stdin=subprocess.DEVNULL,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
             )  # fmt: skip
@@ -137,10 +146,10 @@ class Sites:
     def site(self, name):
         return self.folder / "sites" / name
 
-    def start(self, *names, prefix=()):
+    def start(self, *names, more=(), **how):
         for name in names or [member.name for member in self.trial.members]:
-            args = ("site", "run", self.site(name), "--accept", self.accept[name])
-            self._add(name, Process(self.folder / "printed" / name, *args, prefix=prefix))
+            args = ("site", "run", self.site(name), "--accept", self.accept[name], *more)
+            self._add(name, Process(self.folder / "printed" / name, *args, **how))
 
     def start_relay(self, *more, prefix=()):
         place = self.folder / "printed" / "relay"

@@ -175,7 +175,13 @@ def test_over_the_driver_it_is_the_same_and_no_parameters_leave(tmp_path):
         assert np.array_equal(learnt.part.w1, near[name].part.w1)
         contents = {content for _, _, content in drivers[name].ledger.by_way}
         assert contents == {"masked", "keys", "sums"}
+        sent = {way[1:]: t.messages for way, t in drivers[name].ledger.by_way.items()}
+        listed = {
+            (item.to, item.content): item.times for item in consent_of(federation, name).items
+        }
+        assert sent == listed  # with all rounds used, as many as were agreed to
     text = consent_of(federation, "a").text()
+    assert "gradients" not in text and "linear system" not in text
     assert "learns the sum over all neighbours only" in text and "certified" not in text
 
 

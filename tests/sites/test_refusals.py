@@ -8,6 +8,7 @@ import threading
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -399,6 +400,35 @@ def test_a_list_of_absent_members_that_is_none(tmp_path, values):
     bench.say("a", Packet(Kind.ABSENT, "sums", 0, 0, np.array(values)))
     only(bench, "a", "malformed")
     bench.journal.close()
+
+
+def test_a_flood_fills_no_memory_and_what_is_said_afterwards_is_heard(bench):
+    bench.start()
+    blob = bench.seals["a"].seal("b", replace(ROWS, number=99)) + bytes(10_000)
+    box = bench.driver._mailbox
+    with patch.object(bench.driver, "_handle"):  # it is busy with something else
+        for _ in range(1000):
+            box.put("a", blob)
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            bench.driver.receive("a", bytes(10_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5e6
+    bench.counted("a", "too many")
+    wait_until(lambda: not len(box), "all of it is refused")
+    assert bench.finish() == [[[1.0, 1.0]]]
+
+
+def test_of_long_messages_fewer_are_kept(bench):
+    for _ in range(10):
+        bench.driver.receive("a", bytes(1 << 25))
+        bench.driver.receive("c", b"short")
+    assert len(bench.driver._mailbox) == 2 + 10
+    bench.driver._take(0.01)
+    assert bench.refused["a", "too many"] == 8 and bench.refused["c", "not sealed"] == 10
 
 
 def test_any_bytes_at_all_are_refused(bench):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from nefele.sites.carriers.zenoh import Zenoh
 from nefele.sites.example import coast
 from nefele.sites.members import Edge, Member
 from nefele.sites.relay import Relay
+from tests.e2e.commands import refused
 from tests.sites.certificates import Authority
 from tests.sites.network import Proxy, free_port, opened, say_until, stranger
 from tests.waiting import wait_until
@@ -205,6 +207,43 @@ def test_the_command_ends_cleanly(authority, at, number):
         process.send_signal(number)
         assert process.wait() == 0
         assert process.stdout.read() == "Relay ended.\n"
+
+
+@pytest.mark.parametrize(
+    ("days", "mode", "message"),
+    [
+        (-1.0, 0o600, "certificate of relay must be valid now; it expired on"),
+        (20.0, 0o640, "must be readable by its owner only; its mode is 640"),
+    ],
+)
+def test_a_relay_with_an_expired_certificate_or_an_open_key_does_not_start(
+    authority, at, tmp_path, days, mode, message
+):
+    folder = authority.files("relay", days=days)["private_key"].parent
+    (folder / "key.pem").chmod(mode)
+    (folder / "federation.toml").write_bytes(two_members(at).content)
+    assert message in refused("relay", "run", folder, "--listen", at, cwd=tmp_path)
+
+
+def test_a_relay_says_a_week_ahead_that_its_certificate_ends(authority, at):
+    folder = authority.files("relay", days=3.5)["private_key"].parent
+    (folder / "federation.toml").write_bytes(two_members(at).content)
+    command = [sys.executable, "-m", "nefele", "relay", "run", str(folder), "--listen", at]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = process.stderr.readline()
+        finally:
+            process.kill()
+    assert said.startswith("Note: certificate of relay expires in 3 days")
+    assert "nefele site request" in said
+
+
+def test_another_authority_than_that_of_the_file_is_refused_by_the_relay(authority, at, tmp_path):
+    folder = authority.files("relay")["private_key"].parent
+    file = replace(two_members(at), authority="0" * 64)
+    (folder / "federation.toml").write_bytes(file.content)
+    error = refused("relay", "run", folder, "--listen", at, cwd=tmp_path)
+    assert "authority must be the one of the federation file" in error
 
 
 def test_counted_bytes_are_told(authority, at):

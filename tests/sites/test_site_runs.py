@@ -2,8 +2,12 @@
 
 import contextlib
 import json
+import shutil
+from datetime import timedelta
+from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 
 from nefele.sites.example import coast
@@ -41,6 +45,28 @@ def test_a_site_that_is_killed_in_the_middle_goes_on(tmp_path):
             sites.start("kemi")
         sites.finish()
     check_models(trial, tmp_path)
+    check_books(trial, sites)
+
+
+def check_books(trial, sites):
+    """What one says to have sent is what the other says to have heard, over all restarts."""
+    books, facts = {}, {}
+    for member in trial.members:
+        run = sites.site(member.name) / "run-1"
+        table = pl.read_csv(run / "ledger.csv")
+        books[member.name] = {
+            (way, peer, content): numbers
+            for way, peer, content, *numbers in table.select(
+                "direction", "peer", "content", "messages", "numbers", "bytes"
+            ).rows()
+        }
+        facts[member.name] = json.loads((run / "run.json").read_bytes())
+    for name, own in books.items():
+        sent = {key[1:]: numbers for key, numbers in own.items() if key[0] == "sent"}
+        assert sent
+        for (peer, content), numbers in sent.items():
+            assert books[peer]["heard", name, content] == numbers
+        assert facts[name]["bytes_sent"] > sum(numbers[2] for numbers in sent.values())
 
 
 def three_kinds(**changes):
@@ -153,6 +179,14 @@ def test_another_authority_than_the_agreed_one(place):
     assert "authority must be the one of the federation file" in error
 
 
+def test_a_check_says_a_week_ahead_that_the_certificate_ends(place, monkeypatch):
+    folder, _, site = place
+    assert "expires" not in run("site", "check", site, cwd=folder).stdout
+    monkeypatch.setattr("nefele.sites.validity._WARN", timedelta(days=1000))
+    told = run("site", "check", site, cwd=folder).stdout
+    assert "Note: certificate of oulu expires in" in told and "--renew" in told
+
+
 def test_two_runs_in_one_folder(place):
     folder, trial, site = place
     with Sites(folder, trial) as sites:
@@ -162,32 +196,74 @@ def test_two_runs_in_one_folder(place):
         assert "one writer at a time" in error
 
 
-def test_a_federation_file_that_differs_by_one_byte(tmp_path):
-    """It refuses to talk; with the same bytes again all end well."""
-    trial = pilot(tmp_path, ring(3, rounds=20, check_every=20))
+class Stranger:
+    """Three sites of which s01 comes with something else; all others see and name that."""
+
+    def __init__(self, sites):
+        self.sites = sites
+
+    def status(self, name, run="1"):
+        file = self.sites.site(name) / f"run-{run}" / "status.json"
+        return json.loads(file.read_bytes()) if file.exists() else {}
+
+    def is_refused(self, why, run="1"):
+        """By its neighbours, and they by it: counted, in the status and on the terminal."""
+        for name, other, at in (("s00", "s01", "1"), ("s02", "s01", "1"), ("s01", "s00", run)):
+            happened = partial(self._refuses, name, other, why, at)
+            wait_until(happened, f"{name} refuses {other}: {why}")
+        assert not any(self.sites.ended(name) for name in self.sites.running)
+
+    def _refuses(self, name, other, why, run):
+        counted = self.status(name, run).get("refused", {}).get(f"{other}: {why}", 0)
+        return counted and f"Refused: {other} " in self.sites.running[name].err.read_text()
+
+    def comes_back(self):
+        """Without what was different: all end well."""
+        self.sites.running["s01"].kill()
+        shutil.rmtree(self.sites.site("s01") / "run-1", ignore_errors=True)
+        self.sites.start("s01")
+        self.sites.finish()
+
+
+@pytest.fixture(params=["direct", pytest.param("relay", marks=pytest.mark.slow)])
+def strangers(tmp_path, request):
+    trial = pilot(tmp_path, ring(3, request.param, rounds=20, check_every=20))
     with Sites(tmp_path, trial) as sites:
-        file = sites.site("s01") / "federation.toml"
-        file.write_bytes(trial.content + b"\n")
-        other = json.loads(run("site", "check", sites.site("s01"), "--json", cwd=tmp_path).stdout)
-        assert other["hash"] != trial.hash
-        sites.accept["s01"] = other["hash"]
-        sites.start()
-        for name in ("s00", "s01", "s02"):
-            status = sites.site(name) / "run-1" / "status.json"
-            wait_until(lambda status=status: _waits(status), f"{name} waits")
-        assert not any(sites.ended(name) for name in sites.running)
-        sites.running["s01"].kill()
-        file.write_bytes(trial.content)
-        sites.accept["s01"] = trial.hash
-        for leftover in (sites.site("s01") / "run-1").iterdir():
-            leftover.unlink()
-        sites.start("s01")
-        sites.finish()
+        if request.param == "relay":
+            sites.start_relay()
+        sites.start("s00", "s02")
+        yield Stranger(sites)
     check_models(trial, tmp_path)
 
 
-def _waits(status):
-    return status.exists() and bool(json.loads(status.read_bytes()).get("late"))
+def test_a_federation_file_that_differs_by_one_byte(strangers):
+    sites = strangers.sites
+    site, trial = sites.site("s01"), sites.trial
+    (site / "federation.toml").write_bytes(trial.content + b"\n")
+    other = json.loads(run("site", "check", site, "--json", cwd=sites.folder).stdout)["hash"]
+    assert other != trial.hash
+    sites.accept["s01"] = other
+    sites.start("s01")
+    strangers.is_refused("other federation file")
+    told = run("site", "status", sites.site("s00"), cwd=sites.folder).stdout
+    assert f"another federation file than this site, whose hash is {trial.hash[:16]}" in told
+    (site / "federation.toml").write_bytes(trial.content)
+    sites.accept["s01"] = trial.hash
+    strangers.comes_back()
+
+
+@pytest.mark.slow
+def test_another_run(strangers):
+    strangers.sites.start("s01", more=("--run", "2"))
+    strangers.is_refused("other run", run="2")
+    strangers.comes_back()
+
+
+@pytest.mark.slow
+def test_another_version(strangers):
+    strangers.sites.start("s01", first="import nefele.sites.wire as wire; wire.VERSION = 2")
+    strangers.is_refused("other version")
+    strangers.comes_back()
 
 
 def test_what_is_written_and_printed_holds_no_keys(tmp_path):

@@ -1,21 +1,21 @@
 """The small file that says how a run is going."""
 
 import json
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
-from nefele.cli.site import _shown
+from nefele.cli._site_words import shown
 from nefele.runtime.messages import Ledger
+from nefele.sites.attempt import Attempt
+from nefele.sites.books import Books
 from nefele.sites.example import coast
-from nefele.sites.site import _Attempt
 from nefele.sites.status import FILE, Status, read_status
 
 
 def driver(**changes):
-    facts = dict(waiting=[], number=7, gone=[], wire_bytes=10, ledger=Ledger(), again=0, resumed=0)
-    return SimpleNamespace(**{**facts, "refused": Counter(), **changes})
+    facts = dict(waiting=[], number=7, gone=[], why="", ledger=Ledger(), books=Books(), resumed=0)
+    return SimpleNamespace(**{**facts, **changes})
 
 
 def strictly(folder):
@@ -58,7 +58,7 @@ def test_a_process_that_went_on_says_from_where(tmp_path, resumed):
 
 
 def test_a_run_that_does_not_begin_says_once_what_to_look_at(capsys):
-    show = _shown(False)
+    show = shown(False)
     facts = {"name": "oulu", "run": "7", "hash": "ab" * 32, "state": "waiting", "stage": "starting"}
     for seconds in (5.0, 25.0, 30.0):
         show({**facts, "late": {"kemi": seconds}, "refused": {"kemi: other run": 1}})
@@ -74,7 +74,7 @@ def test_a_run_that_was_killed_while_it_ended_has_stopped(tmp_path, monkeypatch)
 
 
 def test_who_comes_when_the_others_have_left_is_told_to_ask_for_a_new_run():
-    attempt = object.__new__(_Attempt)
+    attempt = object.__new__(Attempt)
     attempt.site = SimpleNamespace(federation=coast(), name="oulu")
     with pytest.raises(ValueError, match=r"Without kemi, .* gone on without oulu, .* a new run"):
         attempt._network(["kemi"])

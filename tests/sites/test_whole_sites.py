@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nefele.cli.site import _ended
+from nefele.cli._site_words import ended
 from nefele.sites.carriers.memory import Hub
 from nefele.sites.example import coast
 from nefele.sites.members import Edge, Member
@@ -64,7 +64,7 @@ def test_models_of_any_kind(tmp_path):
         names = {path.name for path in run.folder.iterdir()}
         assert {"predictions.csv", "metrics.csv", "ledger.csv"} <= names
         assert any(name.startswith("model-") and name.endswith(".skops") for name in names)
-        assert "no certificate: any model; settled" in _ended(facts, run.folder)[0]
+        assert "no certificate: any model; settled" in ended(facts, run.folder)[0]
 
 
 def test_masked_sums(tmp_path):

@@ -59,10 +59,11 @@ def run(
 def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
     from nefele.sites.carriers.names import host_and_port
     from nefele.sites.federation import Federation
-    from nefele.sites.identity import CERTIFICATE
+    from nefele.sites.identity import AUTHORITY, CERTIFICATE, KEY, check_pinned, expiry_message
     from nefele.sites.members import RELAY
     from nefele.sites.relay import Relay
-    from nefele.sites.signing import certified_name
+    from nefele.sites.signing import Identity, certified_name
+    from nefele.sites.validity import one_certificate
 
     federation = Federation.read(folder)
     name = certified_name(folder)
@@ -71,6 +72,10 @@ def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
             f"The certificate of a relay must be of {RELAY}; it is of {name}. Ask for one by: "
             f"nefele site request {RELAY}"
         )
+    identity = Identity(folder)  # the key is its owner's only, and the certificate is valid
+    check_pinned(one_certificate(identity.authority, AUTHORITY), federation)
+    if soon := expiry_message(identity.certificate, folder):
+        say(f"Note: {soon}", err=True)
     if listen is None:
         if federation.relay is None:
             raise ValueError("The federation names no relay; say where by --listen host:port.")
@@ -80,9 +85,9 @@ def _relay(folder: Path, listen: str | None, count: bool) -> Relay:
         listen=listen,
         pairs=[(name, other) for name in names for other in federation.neighbours(name)],
         federation=federation.mark,
-        private_key=folder / "key.pem",
+        private_key=folder / KEY,
         certificate=folder / CERTIFICATE,
-        authority=folder / "authority.pem",
+        authority=folder / AUTHORITY,
         count=count,
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nefele.cli._common import Json, Quiet, input_errors, print_json, say
+from nefele.cli._site_words import ended, line, refusals, shown
 from nefele.cli.federation import need_cryptography, read_request
 
 site = typer.Typer(
@@ -132,7 +133,6 @@ def join(
         say(f"Fill in {folder / 'site.toml'}.")
 
 
-_SILENT = 20  # seconds after which a person is told what to look at
 SiteArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the site.")]
 RunName = Annotated[
     str, typer.Option("--run", help="Name of the run, the same at all members; letters, digits.")
@@ -149,20 +149,24 @@ def check(folder: SiteArgument, json: Json = False) -> None:
         need_cryptography()
         from dataclasses import asdict
 
+        from nefele.sites.identity import expiry_message
         from nefele.sites.models import maker
         from nefele.sites.site import Site
 
         found = Site(folder)
         consent, rows = found.consent(), found.rows()
-        name = found.identity().name
+        identity = found.identity()
+        name, soon = identity.name, expiry_message(identity.certificate, folder)
         if found.config.model is not None:
             maker(found.config.model)  # an error when it cannot be made
     if json:
         items = [asdict(item) for item in consent.items]
         print_json({"name": name, "hash": found.federation.hash, "items": items})
         return
-    for line in consent.text().splitlines():
-        say(line)
+    for text in consent.text().splitlines():
+        say(text)
+    if soon:
+        say(f"Note: {soon}")
     say(f"Rows here: {len(rows.y)}, all within the agreed bounds.")
     say(f"If you agree: nefele site run {folder} --accept {found.federation.hash}")
 
@@ -196,14 +200,14 @@ def run_site(
             say(f"This run was finished before ({facts['finished']}).", err=True)
         use_one_thread()
         try:
-            facts = facts or member.run(teller(quiet), _shown(quiet or json)).facts
+            facts = facts or member.run(teller(quiet), shown(quiet or json)).facts
         except (BrokenLinkError, ConsentError) as error:
             raise ValueError(str(error)) from None
     if json:
         print_json({**facts, "folder": str(member.run_folder)})
     else:
-        for line in _ended(facts, member.run_folder):
-            say(line)
+        for text in ended(facts, member.run_folder):
+            say(text)
     raise typer.Exit(0 if facts["converged"] else 1)
 
 
@@ -217,92 +221,8 @@ def status(folder: SiteArgument, run: RunName = "1", json: Json = False) -> None
     if json:
         print_json(facts)
     else:
-        say(_line(facts))
+        say(line(facts))
+        for text in refusals(facts):
+            say(text)
         for why, count in facts.get("refused", {}).items():
             say(f"Refused: {why}, {count} times.")
-
-
-def _shown(quiet: bool) -> Any:
-    """Prints the progress: on a terminal one line that changes, elsewhere one now and then."""
-    if quiet:
-        return None
-    import sys
-    import time
-
-    live, due, last = sys.stderr.isatty(), {"at": 0.0}, {"state": ""}
-    asked: set[str] = set()
-
-    def show(facts: dict[str, Any]) -> None:
-        text, now = _line(facts), time.monotonic()
-        silent = [who for who, s in (facts.get("late") or {}).items() if s > _SILENT]
-        if facts["stage"] == "starting" and (new := [q for q in silent if q not in asked]):
-            asked.update(new)
-            say(("\n" if live else "") + _question(facts, new), err=True)
-        if live:
-            typer.echo(f"\r\x1b[2K{text[:120]}", err=True, nl=facts["state"] == "finished")
-        elif facts["state"] != last["state"] or now >= due["at"]:
-            due["at"], last["state"] = now + 10, facts["state"]
-            say(text, err=True)
-
-    return show
-
-
-def _question(facts: dict[str, Any], names: list[str]) -> str:
-    """What to look at when a run does not begin: other files and runs are silent, too."""
-    return (
-        f"Note: Nothing to go on with from {', '.join(names)} yet; this site goes on waiting. Ask "
-        f"there whether it runs, with --run {facts['run']} and the hash {facts['hash'][:16]}, and "
-        "whether its address, the relay or the shared folder can be reached."
-    )
-
-
-def _line(facts: dict[str, Any]) -> str:
-    """One line about a run."""
-    words = [f"{facts['name']}: {facts['state']}"]
-    if "requests" in facts:
-        words.append(f"{facts['stage']}, round {facts['round']}, {_progress(facts)}")
-        words.append(f"{facts['rounds_per_second']:g} rounds/s")
-        words.append(f"{facts['bytes_sent'] / 1e6:.2f} MB sent")
-    late = facts.get("late") or {}
-    if late:
-        words.append("late: " + ", ".join(f"{who} ({s:.0f} s)" for who, s in late.items()))
-        if facts.get("refused"):  # perhaps why
-            words.append("refused: " + ", ".join(facts["refused"]))
-    if facts.get("gone"):
-        words.append("gone: " + ", ".join(facts["gone"]))
-    return "; ".join(words)
-
-
-def _progress(facts: dict[str, Any]) -> str:
-    """The gap, or the change of models that have no certificate."""
-    if facts.get("change") is not None:
-        return f"change {facts['change']:.1e}"
-    return "gap not proven yet" if facts["gap"] is None else f"gap {facts['gap']:.1e}"
-
-
-def _ended(facts: dict[str, Any], folder: Path) -> list[str]:
-    """What a person wants to know in the end."""
-    lines = [f"{facts['name']}: alpha {facts['alpha']:.4g}, {_proven(facts)}."]
-    for name, error in facts["errors"].items():
-        both = ("-" if e is None else f"{e:.5g}" for e in (error, facts["errors_everywhere"][name]))
-        here, there = both
-        lines.append(f"  {facts['metric']}, {name}: {here} here, {there} at all sites")
-    if facts["one_model"] != "compared":
-        lines.append(f"One model for all: {facts['one_model']}.")
-    if facts["models"] != "stored as model.nefele":
-        lines.append(f"Models: {facts['models']}.")
-    if facts["gone"]:
-        lines.append(f"Without {', '.join(facts['gone'])}: they were away for too long.")
-    lines.append(
-        f"Sent: {facts['messages_sent']} messages, {facts['bytes_sent'] / 1e6:.2f} MB in all."
-    )
-    lines.append(f"Report: {folder / 'report.html'}")
-    return lines
-
-
-def _proven(facts: dict[str, Any]) -> str:
-    if facts["change"] is not None:
-        settled = "settled" if facts["converged"] else "NOT settled"
-        return f"{facts['certificate']}; {settled}, last change {facts['change']:.1e}"
-    gap = "none" if facts["gap"] is None else f"{facts['gap']:.1e}"
-    return f"{'certified' if facts['converged'] else 'NOT converged'}, gap {gap}"

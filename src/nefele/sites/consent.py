@@ -100,16 +100,19 @@ def _agreed(federation: Federation) -> str:
         f"{f.name} ({f.low:g} to {f.high:g}{' ' + f.unit if f.unit else ''})"
         for f in federation.features
     )
+    again = "" if federation.absent == "wait" else ", and the others send all of this again"
     return (
         f"{federation.task} of {federation.target.name} by {features}; loss {federation.loss}, "
         f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, "
         f"{_until(federation)} {federation.tol:g}, at most {federation.rounds} rounds in a fit; a "
-        f"member that is silent for {federation.absent_after:g} s: {federation.absent}; noise for "
-        f"privacy: {federation.privacy.mechanism}"
+        f"member that is silent for {federation.absent_after:g} s: {federation.absent}{again}; "
+        f"noise for privacy: {federation.privacy.mechanism}"
     )
 
 
 def _said(federation: Federation) -> str:
+    if federation.masked:
+        return "sums of neighbours' parameters"
     return federation.method if federation.method == "predictions" else "parameters"
 
 
@@ -147,10 +150,18 @@ def consent_of(
         times = fits * (federation.rounds + 2) + 3 * checks
         items.append(Item("parameters", to, nodes * d, times, rows))
         items.append(
-            Item("correction", to, nodes * d, checks * _SOLVES * (_STEPS + 2), "for certificates")
+            Item(
+                "correction",
+                to,
+                nodes * d,
+                checks * _SOLVES * (_STEPS + 2),
+                "corrections of flows, to prove the gap",
+            )
         )
         words = f"flows of {edges} edge{'s' * (edges != 1)}, to compare the copies"
         items.append(Item("dual", to, 2 * edges * d, checks, words))
+    if federation.masked:
+        return Consent(federation, name, tuple(items + _of_masked_sums(net, name, fits)))
     longest = max(d * d + d + 2, _BITS, 3 * d * net.n_components, n_alphas, 7)
     times = fits * _SETTING_UP + 4 * _NEWTON + 20 + checks * _SOLVES * (2 * _STEPS + 30)
     words = (
@@ -194,6 +205,28 @@ def _of_masks(net: Network, name: str, to: str, d: int, fits: int) -> list[Item]
         Item("masked", to, 2 * nodes * d, fits * federation.rounds, words),
         Item("keys", to, most * NUMBERS, 2, keys),
     ]
+
+
+def _of_masked_sums(net: Network, name: str, fits: int) -> list[Item]:
+    """Sums beside masks: nothing from which a model could be worked out."""
+    federation = net.federation
+    n_alphas = len(federation.alphas or ()) or federation.n_alphas
+    automatic = federation.alpha == "auto"
+    changes = -(-federation.rounds // federation.check_every) + 1
+    scales = 8 if federation.standardize == "sums" else 2
+    longest = max(7, n_alphas if automatic else 0, len(federation.features) if scales > 2 else 0)
+    words = [
+        "counts of rows",
+        "errors at held-out rows",
+        "largest changes of parameters",
+        "contraction factors",
+    ]
+    if federation.standardize == "sums":
+        words.append("sums of features and their squares")
+    if automatic:
+        words.append("steepest losses")
+    times = fits * changes + scales + 1 + (2 + (federation.alphas is None) if automatic else 0)
+    return _of_sums(net, name, longest, times, ", ".join(words))
 
 
 def _of_sums(net: Network, name: str, longest: int, times: int, what: str) -> list[Item]:

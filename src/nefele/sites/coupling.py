@@ -30,7 +30,8 @@ from nefele.program import Exchange, Heard, Program, Sum, Work, largest
 from nefele.runtime.part import sight
 from nefele.runtime.programs import Fitted
 from nefele.sites.federation import Federation
-from nefele.sites.learning import Learner, Scales
+from nefele.sites.learning import Learner
+from nefele.sites.learnt import Scales
 
 REASON = "no certificate: any model"
 

@@ -15,7 +15,8 @@ from nefele.estimators.saving import load
 from nefele.result import relative_gap
 from nefele.runtime import InProcess
 from nefele.sites.federation import Federation
-from nefele.sites.learning import Learner, Learnt
+from nefele.sites.learning import Learner
+from nefele.sites.learnt import Learnt
 from nefele.sites.links import network
 from nefele.sites.results import site_model
 from nefele.sites.site import Site

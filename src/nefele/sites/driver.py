@@ -28,7 +28,7 @@ _OF_NODES = ("parameters", "correction", "predictions", "probabilities")
 
 
 class Driver(Line):
-    """Drives one program over a carrier; see `Line` for its parameters and books."""
+    """Drives one program over a carrier; see `Voice` for its parameters and books."""
 
     def run(self, program: Program[T]) -> T:
         """Drive a program to its end, from where the journal leaves off."""
@@ -100,7 +100,7 @@ class Driver(Line):
         }
         for to, packet in packets.items():
             self._check_said(packet.content, to, packet.values)
-            self._count(self._sent, to, packet)
+            self.books.count(self.books.sent, to, packet)
         while (record := self._next_past()) is not None:
             if record.kind != HEARD:
                 raise ValueError(self._differs())
@@ -133,7 +133,7 @@ class Driver(Line):
     def _newest(self, request: Exchange, fresh: list[str]) -> Heard:
         known = {name: self._news[name] for name in request.arrays if name in self._news}
         for name in fresh:
-            self._count(self._heard, name, self._news[name])
+            self.books.count(self.books.heard, name, self._news[name])
         return Heard({name: packet.values for name, packet in known.items()}, frozenset(fresh))
 
     def _sum(self, request: Sum) -> Array:
@@ -147,6 +147,7 @@ class Driver(Line):
             total = self._await(Kind.DOWN, "sums", {above: values.shape})[above]
         down = Packet(Kind.DOWN, "sums", self.epoch, self.number, total)
         self._say(dict.fromkeys(below, down))
+        self.presence.told(self.links.members)  # all have added something
         return np.array(total)
 
     # -- the end --------------------------------------------------------------------------------
@@ -159,9 +160,9 @@ class Driver(Line):
         """
         end, due, wait = time.monotonic() + limit, 0.0, FIRST
         self.waiting = [name for name in self.peers if name not in self.parted]
-        begun = self._listened
+        begun = self.presence.listened
         while self.waiting and (now := time.monotonic()) < end:
-            silent = self._listened - max(begun, *self._last_word.values()) > _SILENCE
+            silent = self.presence.listened - max(begun, self.presence.last_word) > _SILENCE
             if silent and self.resumed == self.number:
                 break
             if now >= due:

@@ -243,8 +243,11 @@ class Federation(Terms):
 
     @property
     def mark(self) -> str:
-        """The beginning of the hash, by which carriers and the relay tell federations apart."""
-        return self.hash[:16]
+        """By what carriers and the relay tell federations apart: the authority, or the name.
+
+        Not the hash: what comes from one with another file must arrive, to be refused and counted.
+        """
+        return self.name if self.authority is None else self.authority[:16]
 
     def to_toml(self) -> str:
         """The federation as TOML, what is not set left out."""

@@ -52,8 +52,7 @@ def present(
     pairs, weight = [], []
     for edge in federation.edges:
         ends = [edge.source, edge.target]
-        for k in range(2):
-            member = whole[ends[1 - k]]
+        for k, member in enumerate((whole[edge.target], whole[edge.source])):
             if ends[k] not in owner and member not in away and freeze:
                 held = held_name(ends[k], member)
                 owner[held], ends[k] = member, held

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,79 +26,17 @@ from nefele.sites.crowds import Crowd
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import hold, present
 from nefele.sites.introducing import Card, introduced
+from nefele.sites.learnt import Index, Learnt, Scales, Scores
 from nefele.sites.masked import Masks, fit_masked
 from nefele.sites.masking import RESOLUTION
 from nefele.sites.relaxing import fit_relaxed
 
 Report = Callable[..., object]  # stage, round, last certified gap, or the change without one
-Index = NDArray[np.int64]
 
 _ROUGH = 1e-3  # gap that is small enough to compare candidates for alpha
 _DEPTH = 1e-5  # smallest candidate, relative to the largest
 _SMOOTH = ("squared_l2", "huber")
 _STRONG = 100.0  # largest candidate of a smooth penalty, in units of the losses' curvature
-
-
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """How rows become those of the problem: columns (X - shift) / scale, target y - offset."""
-
-    shift: Array
-    scale: Array
-    offset: float
-    rows_per_node: float  # mean over the nodes with rows
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Sums over the held-out rows of the own nodes, in the order own, one model, coupled.
-
-    Attributes
-    ----------
-    nodes : array of node ids
-    count : int array of shape (n,)
-    error : array of shape (3, n)
-        Sums of squared errors, or of minus the log of the right class's probability.
-    wrong : array of shape (3, n)
-        Wrong classes; zero for a regression.
-    """
-
-    nodes: NDArray[Any]
-    count: Index
-    error: Array
-    wrong: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Learnt:
-    """What a site knows in the end.
-
-    Attributes
-    ----------
-    part : Part
-        Its nodes with their final parameters, of shape (n_own, d), in `part.w1`.
-    rows : Rows
-    scales : Scales
-    alpha : float
-    fitted : Fitted
-        Of the final fit over all rows.
-    alphas, errors : arrays of shape (n_alphas,)
-        Candidates, and their mean error at held-out rows over all sites; empty if alpha was given.
-    scores : Scores
-    everywhere : array of shape (2, 3)
-        Mean error and share of wrong classes over the held-out rows of all sites.
-    """
-
-    part: Part
-    rows: Rows
-    scales: Scales
-    alpha: float
-    fitted: Fitted
-    alphas: Array
-    errors: Array
-    scores: Scores
-    everywhere: Array
-    one: Array | None = field(default=None, repr=False)
 
 
 @dataclass(eq=False)

@@ -81,22 +81,23 @@ def fit_masked(
 ) -> Program[Fitted]:
     """Hear sums, refit, tell, until no parameter changes by more than tol of the largest.
 
-    The change is compared after every `every` rounds. With `kappa` < 1, no parameter vector is
-    further from its limit than kappa / (1 - kappa) times the change, but for the resolution.
+    `watch` is given the change at this member in each round, and that of all when they are
+    compared, which is after every `every` rounds. With `kappa` < 1, no parameter vector is further
+    from its limit than kappa / (1 - kappa) times the change, but for the resolution.
     """
     step, part.w = prox_steps(part, part.w)
     block = Block(part, part.own, part.loss.prox)
     change, k = np.inf, 0
     while True:
-        moved = 0.0
+        moved = size = 0.0
         for _ in range(min(every, rounds - k)):
             k += 1
             outside = yield from masks.summed(part.w)
             w = block.update(part, part.placed(part.w), step, part.lam * outside)
             moved = float(np.abs(w - part.w).max(initial=0.0))
+            size = float(np.abs(w).max(initial=0.0))
             part.done(w, part.u, w, part.u1)
-            watch(k, change)
-        size = float(np.abs(part.w).max(initial=0.0))
+            watch(k, moved / size if size else 0.0)
         moved, size = yield Sum(np.array([moved, size]), largest=True)
         change = moved / size if size else 0.0
         watch(k, change)

@@ -12,7 +12,7 @@ from nefele.selection.verdict import COUPLED, OWN, POOLED, Verdict
 from nefele.sites._html import page, says, section, size, table, text, write_html
 from nefele.sites._svg import bars, curves, short
 from nefele.sites.driver import Driver
-from nefele.sites.learning import Learnt
+from nefele.sites.learnt import Learnt
 from nefele.sites.predicting import Predicted
 
 FILE = "report.html"
@@ -162,7 +162,16 @@ def _gap(facts: dict[str, Any], learnt: Learnt | Predicted) -> str:
         if facts["drift"]
         else ""
     )
-    return section("How near to the optimum", says(words), picture, *lost, drift)
+    kappa = facts.get("kappa")
+    shrinks = (
+        says(
+            "Whenever all have heard of a round of their neighbours, the largest error over the "
+            f"nodes has shrunk to at most {kappa:.3g} of itself."
+        )
+        if kappa is not None and kappa < 1
+        else ""
+    )
+    return section("How near to the optimum", says(words), picture, *lost, drift, shrinks)
 
 
 def _alpha(facts: dict[str, Any]) -> str:
@@ -247,7 +256,7 @@ def _again(facts: dict[str, Any]) -> str:
     if facts["resumed"]:
         lines.append(
             f"The program was stopped, and went on from its journal at request "
-            f"{facts['resumed']:,}; bytes on the wire are those since then."
+            f"{facts['resumed']:,}; bytes and messages are those of all its processes."
         )
     if not facts["refused"]:
         return section("Said again, refused", *map(says, lines), says("Nothing was refused."))

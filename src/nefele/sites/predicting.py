@@ -18,7 +18,8 @@ from nefele.program import Program, Sum
 from nefele.runtime.programs import Fitted
 from nefele.sites.config import Model
 from nefele.sites.coupling import Relaxing
-from nefele.sites.learning import Learner, Learnt, Scales, Scores
+from nefele.sites.learning import Learner
+from nefele.sites.learnt import Learnt, Scales, Scores
 from nefele.sites.models import maker
 
 _STRONG, _DEPTH = 10.0, 1e-4  # largest candidate, 1 being one shared row for each own, and smallest

@@ -22,7 +22,8 @@ from nefele.runtime.messages import Ledger
 from nefele.selection.verdict import COUPLED, OWN, POOLED
 from nefele.sites.driver import Driver
 from nefele.sites.federation import Federation
-from nefele.sites.learning import Learner, Learnt
+from nefele.sites.learning import Learner
+from nefele.sites.learnt import Learnt
 from nefele.sites.models import keep
 from nefele.sites.page import write_page
 from nefele.sites.predicting import Predicted

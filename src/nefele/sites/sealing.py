@@ -21,6 +21,7 @@ from nefele.sites.wire import VERSION, Packet, RefusedError, decode, encode, run
 
 _HELLO, _SEALED = b"H", b"S"
 _NONCE = 25  # bytes before what is sealed: the kind, and the nonce
+OVERHEAD = _NONCE + 16  # bytes that sealing adds
 _LONGEST = 16384  # bytes of a hello
 _KEY = 32  # bytes
 _NEEDS = 'Sites need more packages. Install them by: pip install "nefele[sites]"'

@@ -61,10 +61,9 @@ class Status:
             requests=driver.number,
             gone=driver.gone,
             late=late,
-            bytes_sent=driver.wire_bytes,
+            why=driver.why,
             messages=driver.ledger.messages,
-            said_again=driver.again,
-            refused={f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
+            **driver.books.over_all(),
         )
 
     def write(self, **facts: Any) -> None:

@@ -10,7 +10,8 @@ from nefele._ids import describe
 from nefele.estimators.design import Rows
 from nefele.runtime.drivers import InProcess
 from nefele.sites.federation import Federation
-from nefele.sites.learning import Learner, Learnt
+from nefele.sites.learning import Learner
+from nefele.sites.learnt import Learnt
 from nefele.sites.links import network
 
 

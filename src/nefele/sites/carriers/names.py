@@ -28,7 +28,7 @@ def check_name(name: str) -> str:
 
 
 def check_federation(federation: str) -> str:
-    """Return the id of a federation, its hash or some of it; a ValueError when it is none."""
+    """Return the id of a federation in keys and folders; a ValueError when it is none."""
     if not isinstance(federation, str) or not re.fullmatch(r"[a-z0-9-]{1,64}", federation):
         raise ValueError(
             f"The id of a federation must be 1 to 64 of a-z, 0-9 and -; got {federation!r}."

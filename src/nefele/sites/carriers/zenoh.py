@@ -32,7 +32,7 @@ class Zenoh:
     neighbours : mapping of str to str or None
         Address "host:port" to dial, or None: that neighbour dials us, or is behind the relay.
     federation : str
-        First part of all keys: the hash of the federation, or some of it.
+        First part of all keys: what the federation's files have in common.
     listen, relay : str, optional
         "host:port" where neighbours reach us, and where the relay is.
     proxy : str, optional
