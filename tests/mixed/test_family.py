@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from nefele import graphs
+from nefele.mixed.columns import Table, columns_of
 from nefele.mixed.coupling import Joined
-from nefele.mixed.family import CORRELATED, INTERCEPTS, ONE, SLOPES, Family, Table, columns_of
+from nefele.mixed.family import CORRELATED, INTERCEPTS, ONE, SLOPES, Family
 from nefele.mixed.response import Classes, Counts, Numbers
 
 

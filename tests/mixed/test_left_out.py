@@ -20,7 +20,10 @@ def without(data, r):
     keep = np.arange(data.n_rows) != r
     weight = None if data.sample_weight is None else data.sample_weight[keep]
     return LocalData.from_long(
-        data.X[keep], data.y[keep], data.row_node[keep], np.arange(data.n_nodes),
+        data.X[keep],
+        data.y[keep],
+        data.row_node[keep],
+        np.arange(data.n_nodes),
         sample_weight=weight,
     )
 

@@ -72,9 +72,7 @@ def test_variances_are_those_of_mixedlm():
     X, y, ids = long(data)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "node": ids})
     theirs = sm.MixedLM.from_formula("y ~ a + b", frame, groups="node", re_formula="~ a").fit()
-    found = estimate(
-        Likelihood(Statistics.of(data), np.array([2, 0])), Form(2, True, NONE)
-    )
+    found = estimate(Likelihood(Statistics.of(data), np.array([2, 0])), Form(2, True, NONE))
     np.testing.assert_allclose(found.S, theirs.cov_re, rtol=0.01, atol=0.01 * found.S.max())
     np.testing.assert_allclose(found.model.s2, theirs.scale, rtol=0.01)
     expected = theirs.fe_params[["a", "b", "Intercept"]]
@@ -83,9 +81,7 @@ def test_variances_are_those_of_mixedlm():
 
 def test_no_variance_is_found_where_there_is_none():
     data = grouped(n=60, rows=12, deviations=(0.0, 0.0, 2.0))
-    found = estimate(
-        Likelihood(Statistics.of(data), np.array([0, 1, 2])), Form(3, False, NONE)
-    )
+    found = estimate(Likelihood(Statistics.of(data), np.array([0, 1, 2])), Form(3, False, NONE))
     deviation = np.sqrt(found.S.diagonal())
     assert (deviation[:2] < 0.25).all()
     assert 1.4 < deviation[2] < 2.8

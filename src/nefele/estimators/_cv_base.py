@@ -157,7 +157,8 @@ class GTVBaseCV(GTVParameters):
         if self.cv is None and self.scoring is None and known:
             self._record_auto(choice, rows, graph)
         else:
-            splits = self._splits(*given, rows)
+            X, y, sample_weight, node_ids, groups = given
+            splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
             scorer, table = self._scoring(model, given[0], given[2])
             args = (curves, scorer, table)
             tried = Parallel(n_jobs=self.n_jobs)(
@@ -170,7 +171,8 @@ class GTVBaseCV(GTVParameters):
         self.best_estimator_ = fitting.fit_design(
             model, rows, design, auto.start_of(choice, design)
         )
-        self.clearest_alpha_ = self.clearest_clusters_ = None
+        self.clearest_alpha_: float | None = None
+        self.clearest_clusters_: Any = None
         self.cv_results_["n_clusters"] = np.array([int(model.clusters_.max()) + 1])
         self.coupling_ = choice.words
         self.candidates_ = auto.table_of_candidates(choice, rows)

@@ -27,8 +27,9 @@ from nefele.estimators.metric import (
 )
 from nefele.graph import Graph
 from nefele.losses import Multinomial
+from nefele.mixed.columns import columns_of
 from nefele.mixed.components import Form
-from nefele.mixed.family import INTERCEPTS, ONE, SLOPES, Family, Tried, columns_of
+from nefele.mixed.family import ONE, SLOPES, Family, Tried
 from nefele.mixed.fitting import fit
 from nefele.mixed.response import Response
 from nefele.selection.folds import Fold
@@ -181,8 +182,8 @@ def verdict_of(choice: Choice, rows: Rows, graph: Graph) -> Verdict:
     def by_node(errors: Array) -> Array:
         return np.bincount(place, rows.sample_weight * errors, graph.n_nodes)[on] / weight[on]
 
-    parts = [by_node(choice.errors[name]) for name in ("own", "pooled", "coupled")]
-    return Verdict(*parts, weight[on], np.asarray(graph.ids)[on].tolist())
+    own, pooled, coupled = (by_node(choice.errors[name]) for name in ("own", "pooled", "coupled"))
+    return Verdict(own, pooled, coupled, weight[on], np.asarray(graph.ids)[on].tolist())
 
 
 def table_of_candidates(choice: Choice, rows: Rows) -> list[dict[str, Any]]:
@@ -215,7 +216,9 @@ def judge(model: Any, template: Any, rows: Rows, split: Any, alphas: Array, *how
     found = fitting.run_fold(model, rows, split, alphas, *how)
     plain = copy.copy(template)
     plain.graph = graph_nodes(rows.node_ids)
-    simple = fitting.run_fold(plain, rows, split, np.zeros(1), how[0] if how else None, None, *how[2:])
+    simple = fitting.run_fold(
+        plain, rows, split, np.zeros(1), how[0] if how else None, None, *how[2:]
+    )
     errors = found.errors
     if errors is not None and simple.errors is not None:
         errors = replace(errors, own=simple.errors.own, pooled=simple.errors.pooled)

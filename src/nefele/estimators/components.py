@@ -75,7 +75,7 @@ def components_of(model: Any) -> Components:
     layout = getattr(model, "_layout", None)
     if layout is None:
         raise ValueError(
-            "Variance components need a model with a scale; fit with scale= or penalty=\"auto\"."
+            'Variance components need a model with a scale; fit with scale= or penalty="auto".'
         )
     d = len(layout.shift)
     unit = np.append(layout.scale, 1.0) if layout.fit_intercept else layout.scale
@@ -100,7 +100,7 @@ def _counts(model: Any) -> Array:
     if rows is None:
         raise ValueError("Variance components need the training rows: save(path, rows=True).")
     place = model.graph_.positions(rows.node_ids)
-    return np.bincount(place, rows.sample_weight, model.graph_.n_nodes)
+    return np.asarray(np.bincount(place, rows.sample_weight, model.graph_.n_nodes), dtype=float)
 
 
 def _noise(model: Any, counts: Array) -> float | None:

@@ -314,7 +314,13 @@ def local_data(
 
 
 def laid_out(
-    rows: Rows, graph: Graph, layout: Layout, loss: Any, penalty: Any, alpha: float, weighting: str,
+    rows: Rows,
+    graph: Graph,
+    layout: Layout,
+    loss: Any,
+    penalty: Any,
+    alpha: float,
+    weighting: str,
     n_outputs: int,
 ) -> Design:
     """The design of rows in a metric, with what is common to all nodes, and with a centre."""
@@ -357,7 +363,7 @@ def _shrink(layout: Layout, loss: Any, width: int) -> Array | None:
     if not shrinks(loss):
         return None
     factor = layout.F.diagonal().copy()
-    if (layout.F != np.diag(factor)).any():
+    if (np.diag(factor) != layout.F).any():
         raise ValueError(
             "l2 and l1 of the loss must be 0 with a scale that is a full matrix; give the "
             "deviation of each coefficient, or leave the terms out: the coupling shrinks."

@@ -12,21 +12,12 @@ from nefele.estimators.design import Rows
 from nefele.estimators.layout import Layout
 from nefele.graph import Graph
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Loss, Multinomial, Poisson, Squared
+from nefele.mixed.columns import Columns, Table, columns_of
 from nefele.mixed.components import Form
 from nefele.mixed.coupling import Apart, Coupling, Joined, mean_degree
-from nefele.mixed.family import (
-    INTERCEPTS,
-    ONE,
-    SLOPES,
-    Columns,
-    Family,
-    Table,
-    Tried,
-    columns_of,
-)
+from nefele.mixed.family import INTERCEPTS, ONE, SLOPES, Family, Tried
 from nefele.mixed.fitting import fit
 from nefele.mixed.response import Classes, Counts, Numbers, Response
-from nefele.mixed.smooth import Smooth
 
 FEATURES = ("linear", "spline")
 _NONE = 1e-7  # deviation, relative to the largest, of a coefficient that is common
@@ -49,7 +40,7 @@ def response_of(loss: Loss) -> Response:
     return Counts() if isinstance(loss, Poisson) else Numbers()
 
 
-def table_of(rows: Rows, graph: Graph, intercept: bool, common: Array | None = None) -> Table:
+def table_of(rows: Rows, graph: Graph, intercept: bool) -> Table:
     """Rows as the family of mixed models takes them."""
     d = rows.X.shape[1]
     return Table(
@@ -59,7 +50,7 @@ def table_of(rows: Rows, graph: Graph, intercept: bool, common: Array | None = N
         graph.positions(rows.node_ids),
         graph.n_nodes,
         intercept,
-        np.zeros(d, dtype=bool) if common is None else common,
+        np.zeros(d, dtype=bool),
     )
 
 
@@ -70,7 +61,7 @@ def coupling_of(graph: Graph, hub: float) -> Coupling:
     return Joined(graph, 1 - max(hub, 1e-3))
 
 
-def layout_of_member(member: Tried, intercept: bool, smooth: bool = True) -> Layout:
+def layout_of_member(member: Tried, intercept: bool) -> Layout:
     """The layout of a fitted member of the family, in absolute units of its noise."""
     columns, found = member.columns, member.fit.found
     factor = np.sqrt(found.model.s2) * found.F
@@ -98,8 +89,16 @@ def _layout(
 
 
 def make_layout(
-    rows: Rows, graph: Graph, loss: Loss, *, scale: Any, hub: float, features: str,
-    fit_intercept: bool, alpha: float, standardize: bool, names: Any = None,
+    rows: Rows,
+    graph: Graph,
+    loss: Loss,
+    *,
+    scale: Any,
+    hub: float,
+    features: str,
+    fit_intercept: bool,
+    alpha: float,
+    standardize: bool,
 ) -> Layout | None:
     """The layout of an estimator's parameters; None when these ask for none."""
     if scale is None and not hub and features == "linear":
@@ -121,9 +120,7 @@ def make_layout(
     columns = columns_of(table, smooth)
     given = _given(scale, columns, rows, fit_intercept, standardize)
     degree = mean_degree(graph) or 1.0
-    return _at(
-        given, columns, table, response, coupling, hub, alpha, degree, fit_intercept, loss
-    )
+    return _at(given, columns, table, response, coupling, hub, alpha, degree, fit_intercept, loss)
 
 
 def alpha_of(member: Tried, graph: Graph, loss: Loss) -> float:
@@ -159,9 +156,7 @@ def _estimated(table: Table, response: Response, coupling: Coupling, curves: boo
     return member
 
 
-def _given(
-    scale: Any, columns: Columns, rows: Rows, intercept: bool, standardize: bool
-) -> Array:
+def _given(scale: Any, columns: Columns, rows: Rows, intercept: bool, standardize: bool) -> Array:
     """Factor of all columns and the constant, in standardised units, from the user's `scale`."""
     d = rows.X.shape[1]
     width = d + int(intercept)
@@ -199,13 +194,23 @@ def _root(S: Array) -> Array:
     try:
         out[np.ix_(on, on)] = np.linalg.cholesky(block + 1e-14 * np.diag(block.diagonal()))
     except np.linalg.LinAlgError:
-        raise ValueError("scale must be positive definite where its diagonal is positive.") from None
+        raise ValueError(
+            "scale must be positive definite where its diagonal is positive."
+        ) from None
     return out
 
 
 def _at(
-    whole: Array, columns: Columns, table: Table, response: Response, coupling: Coupling,
-    hub: float, alpha: float, degree: float, intercept: bool, loss: Loss,
+    whole: Array,
+    columns: Columns,
+    table: Table,
+    response: Response,
+    coupling: Coupling,
+    hub: float,
+    alpha: float,
+    degree: float,
+    intercept: bool,
+    loss: Loss,
 ) -> Layout:
     """The layout at a given factor; what is common is estimated for it."""
     size = np.abs(whole).max(initial=0.0)

@@ -154,14 +154,17 @@ def estimate(
     model = at(x)
     for _ in range(_TRIES if len(x) else 0):
         size = abs(model.deviance) or 1.0
-        x = minimize(
-            deviance,
-            _UNIT * x,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(_UNIT * low, _UNIT * high) for low, high in form.bounds()],
-            options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
-        ).x / _UNIT
+        x = (
+            minimize(
+                deviance,
+                _UNIT * x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(_UNIT * low, _UNIT * high) for low, high in form.bounds()],
+                options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
+            ).x
+            / _UNIT
+        )
         model = at(x)
         again = _left_behind(form, x, model)
         if not again.any():

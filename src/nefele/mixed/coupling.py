@@ -161,4 +161,6 @@ def _diagonal_blocks(factor: Array, n: int, p: int) -> Array:
 
 
 def _no_blocks() -> Array:
-    raise ValueError(f"A graph's system has an inverse up to {INVERTED} unknowns; this one is larger.")
+    raise ValueError(
+        f"A graph's system has an inverse up to {INVERTED} unknowns; this one is larger."
+    )

@@ -17,11 +17,13 @@ from scipy import linalg
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.graph import Graph
+from nefele.mixed.columns import Columns, Table, columns_of
 from nefele.mixed.components import FAIR, Form
 from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
 from nefele.mixed.fitting import Fit, fit
 from nefele.mixed.likelihood import Likelihood
 from nefele.mixed.response import Response
+from nefele.mixed.scan import Scan
 from nefele.mixed.smooth import Smooth
 from nefele.mixed.statistics import Statistics
 
@@ -32,121 +34,10 @@ _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model witho
 _WORTH = 2.0  # gain of the deviance from which a graph is tried: that of its one number
 _TOGETHER = 1e-3  # deviation, relative to the noise, that is none
 _ASLEEP = 0.05  # deviation, relative to the noise, below which a graph would not be noticed
-_WIDER = 1.7  # factor of the deviations at which a graph is tried as well
 _SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
 _WORK = 1e8  # numbers in one evaluation, beyond which a form is not tried
-_DEPENDENT = 1e-9  # share of a column's variance that the others leave, below which it is dropped
 _SLIGHT = 30.0  # ridge, per row, that leaves a curve hardly bent
 _FEW = 12  # components that are estimated more exactly
-_WIDE = 0.2  # columns per row from which their coefficients are shrunk
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Rows and the roles of their columns.
-
-    Attributes
-    ----------
-    X : array of shape (n_rows, d)
-        Features as they are; `scaled` brings them to mean 0 and deviation 1.
-    y, weight : arrays of shape (n_rows,)
-    owner : int array of shape (n_rows,)
-        Position of each row's node.
-    n_nodes : int
-    intercept : bool
-    common : bool array of shape (d,)
-        Features whose coefficients must be common.
-    """
-
-    X: Array
-    y: Array
-    weight: Array
-    owner: Index
-    n_nodes: int
-    intercept: bool
-    common: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """A table as local datasets: standardised features, functions, the constant.
-
-    Attributes
-    ----------
-    data : LocalData
-    shift, scale : arrays of shape (d,)
-    used : int array
-        Features that are not a sum of others.
-    personal : int array
-        Columns of `data` that may have a personal part; the constant is the last.
-    groups : int array
-        Ridge of each column of `data`, -1 for none.
-    """
-
-    data: LocalData
-    order: Index
-    shift: Array
-    scale: Array
-    used: Index
-    personal: Index
-    groups: Index
-    smooth: Smooth | None
-
-
-def columns_of(table: Table, smooth: Smooth | None = None) -> Columns:
-    """Standardised columns of a table, with the functions of `smooth` where it is given."""
-    X = table.X if smooth is None else smooth.clip(table.X)
-    total = table.weight.sum()
-    shift = table.weight @ X / total if table.intercept else np.zeros(X.shape[1])
-    scale = np.sqrt(table.weight @ (X - shift) ** 2 / total)
-    constant = scale <= 1e-12 * np.abs(X).max(axis=0, initial=0.0)
-    scale = np.where(constant, np.inf, scale)
-    X = (X - shift) / scale
-    used = _independent(X, table.weight)
-    wide = len(used) > _WIDE * total
-    groups = np.full(len(used), 0 if wide else -1)
-    personal = np.flatnonzero(~(table.common | _level(X, table))[used])
-    parts = [X[:, used]]
-    if smooth is not None:
-        parts.append(smooth.basis(table.X))
-        groups = np.concatenate([groups, smooth.groups + int(wide)])
-    if table.intercept:
-        parts.append(np.ones((len(X), 1)))
-        personal = np.append(personal, len(groups))
-        groups = np.append(groups, -1)
-    order = np.argsort(table.owner, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(table.owner, minlength=table.n_nodes))])
-    even = bool((table.weight == 1.0).all())
-    data = LocalData(
-        np.ascontiguousarray(np.hstack(parts)[order]),
-        table.y[order],
-        ptr,
-        sample_weight=None if even else table.weight[order],
-    )
-    return Columns(data, order, shift, scale, used, personal, groups, smooth)
-
-
-def _independent(X: Array, weight: Array) -> Index:
-    """Columns none of which is a sum of earlier ones, by elimination."""
-    G = (X * weight[:, None]).T @ X / weight.sum()
-    kept: list[int] = []
-    for j in np.flatnonzero(G.diagonal() > _DEPENDENT):
-        left = G[j, j]
-        if kept:
-            factor = linalg.cho_factor(G[np.ix_(kept, kept)], lower=True)
-            left -= G[j, kept] @ linalg.cho_solve(factor, G[kept, j])
-        if left > _DEPENDENT * G[j, j]:
-            kept.append(int(j))
-    return np.array(kept, dtype=np.int64)
-
-
-def _level(X: Array, table: Table) -> Array:
-    """Features that are constant within each node: no node tells their slope."""
-    count = np.bincount(table.owner, minlength=table.n_nodes)
-    means = np.stack([np.bincount(table.owner, x, table.n_nodes) for x in X.T], axis=1)
-    means = means / np.maximum(count, 1)[:, None]
-    away = np.abs(X - means[table.owner]).max(axis=0, initial=0.0)
-    return np.asarray(away <= 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,22 +174,20 @@ class Family:
         if found is None:
             return None
         personal, form = found
-        z, w = self.response.linear(self._in_order(best, columns), columns.data.y)
+        z, w = self.response.linear(best.fit.eta, columns.data.y)
         weight = w if columns.data.sample_weight is None else w * columns.data.sample_weight
         data = LocalData(columns.data.X, z, columns.data.ptr, sample_weight=weight)
         likelihood = Likelihood(Statistics.of(data), personal, noise=self.response.noise)
         n_F = len(form.entries[0])
         if n_F != len(best.fit.found.form.entries[0]):
             return columns
-        x = np.concatenate([best.fit.found.x[:n_F], np.full(form.n_groups, np.log(_SLIGHT * likelihood.n_rows))])
+        x = np.concatenate(
+            [best.fit.found.x[:n_F], np.full(form.n_groups, np.log(_SLIGHT * likelihood.n_rows))]
+        )
         slope = form.slope(likelihood(form.F(x), form.ridge(x)))[n_F:]
         rising = slope[form.n_groups - len(smooth.curves) :] > 0
         smooth = smooth.take(rising)
         return None if smooth is None else columns_of(self.table, smooth)
-
-    @staticmethod
-    def _in_order(best: Tried, columns: Columns) -> Array:
-        return best.fit.eta  # both have the rows by node
 
     def _form(self, name: str, columns: Columns) -> tuple[Index, Form] | None:
         personal = columns.personal
@@ -309,7 +198,7 @@ class Family:
         p, d, n = len(personal), columns.data.X.shape[1], self.table.n_nodes
         if name != ONE and self.lonely:
             return None
-        if name != ONE and not p or (name == SLOPES and p == 1 and self.table.intercept):
+        if (name != ONE and not p) or (name == SLOPES and p == 1 and self.table.intercept):
             return None
         if name == CORRELATED and not (self.correlated and 1 < p <= _MOST_CORRELATED):
             return None
@@ -330,9 +219,7 @@ class Family:
             return
         coupling = Apart() if coupling is None else coupling
         try:
-            fitted = fit(
-                columns.data, self.response, *found, coupling, start, sums=sums
-            )
+            fitted = fit(columns.data, self.response, *found, coupling, start, sums=sums)
         except (linalg.LinAlgError, np.linalg.LinAlgError):
             return
         self._keep(name, columns, coupling, fitted)
@@ -361,7 +248,7 @@ class Family:
         """A member of the centre, with a graph beside it."""
         shares = [Joined(graph, rho) for rho in _SHARES]
         start = _awake(best)
-        scan = _Scan(start.fit, self.response.noise)
+        scan = Scan(start.fit, self.response.noise)
         values = [scan.deviance(joined) for joined in shares]
         joined = shares[int(np.argmin(values))]
         deviance, size = scan.bottom(joined, min(values))
@@ -372,7 +259,7 @@ class Family:
             return
         self._try(best.name, best.columns, joined, scan.at(joined, size))
         tried = self.tried[-1]
-        scan = _Scan(tried.fit, self.response.noise, joined)
+        scan = Scan(tried.fit, self.response.noise, joined)
         other = min(shares, key=scan.deviance)
         if other.rho != joined.rho:  # the deviations were those of the centre before
             self._try(best.name, best.columns, other, scan.at(other, 1.0))
@@ -415,37 +302,6 @@ class Family:
         return bool(extra.sum() <= _NOT_WORSE * error)
 
 
-class _Scan:
-    """The deviance of a fit with other couplings, its deviations adjusted to their spread."""
-
-    def __init__(self, fitted: Fit, noise: float | None, joined: Joined | None = None) -> None:
-        self.fitted, self.noise = fitted, noise
-        self.spread = 1.0 if joined is None else joined.spread
-        self.sums = Statistics.of(fitted.data)
-
-    def deviance(self, joined: Joined, size: float = 1.0) -> float:
-        likelihood = Likelihood(self.sums, self.fitted.personal, joined, self.noise)
-        F = self._factor(joined, size) * self.fitted.found.F
-        return likelihood(F, self.fitted.found.ridge, slopes=False).deviance
-
-    def bottom(self, joined: Joined, middle: float) -> tuple[float, float]:
-        """The least deviance over the size of the deviations, about, and that size."""
-        ends = [self.deviance(joined, 1 / _WIDER), self.deviance(joined, _WIDER)]
-        logs = np.log([1 / _WIDER, 1.0, _WIDER])
-        value, log = _bottom(logs, [ends[0], middle, ends[1]])
-        return value, float(np.exp(log))
-
-    def at(self, joined: Joined, size: float) -> Fit:
-        """The fit, to start from."""
-        found = self.fitted.found
-        x = found.x.copy()
-        x[: len(found.form.entries[0])] *= self._factor(joined, size)
-        return replace(self.fitted, found=replace(found, x=x))
-
-    def _factor(self, joined: Joined, size: float) -> float:
-        return size * float(np.sqrt(self.spread / joined.spread))
-
-
 def _awake(tried: Tried) -> Tried:
     """With deviations large enough to see whether a graph wants them."""
     found = tried.fit.found
@@ -455,13 +311,3 @@ def _awake(tried: Tried) -> Tried:
     x[:k] = np.where(rows == columns, np.maximum(x[:k], _ASLEEP), x[:k])
     found = replace(found, x=x, F=found.form.F(x))
     return replace(tried, fit=replace(tried.fit, found=found))
-
-
-def _bottom(logs: Array, values: list[float]) -> tuple[float, float]:
-    """Value and place of the bottom of the parabola through three points, within twice the range."""
-    a, b, c = np.polyfit(logs, values, 2)
-    if a <= 0:
-        k = int(np.argmin(values))
-        return values[k], float(logs[k])
-    at = float(np.clip(-b / (2 * a), 2 * logs[0], 2 * logs[-1]))
-    return float(a * at * at + b * at + c), at

@@ -22,8 +22,8 @@ def leverages(data: LocalData, personal: Index, found: Estimate, unit: Array) ->
     `unit` is what a row leaves with: its weight, but for a row of weight k, which stands for k
     equal ones, that of one.
     """
-    owner, X = data.row_node, data.X
-    d, model = X.shape[1], found.model
+    X, model = data.X, found.model
+    d = X.shape[1]
     inner = X[:, personal] @ found.F
     Z, blocks = model.personal.Z[..., :d], model.personal.blocks()
     rest, own = X.copy(), np.zeros(len(X))

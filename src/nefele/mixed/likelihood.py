@@ -114,9 +114,7 @@ class Likelihood:
         if slopes:
             F = np.ascontiguousarray(F)
             blocks = found.blocks()
-            add_slopes(
-                sums.G, sums.c, self.personal, F, found.Z, blocks, b, spread, s2, slope_F
-            )
+            add_slopes(sums.G, sums.c, self.personal, F, found.Z, blocks, b, spread, s2, slope_F)
             slope_F *= -2.0
             slope_ridge[on] = (ridge * (spread.diagonal() + b**2 / s2) - 1.0)[on]
         return Evaluation(deviance, b, u @ F.T, s2, slope_F, slope_ridge, spread, found)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.mixed.coupling import Index
@@ -115,7 +116,7 @@ class Smooth:
                 low[j], high[j] = ends
         return cls(low, high, tuple(curves)) if curves else None
 
-    def take(self, kept: Array) -> Smooth | None:
+    def take(self, kept: NDArray[np.bool_]) -> Smooth | None:
         """Some of the curves, by a mask; None if there are none. All features stay clipped."""
         curves = tuple(c for c, keep in zip(self.curves, kept, strict=True) if keep)
         return Smooth(self.low, self.high, curves) if curves else None

@@ -48,8 +48,8 @@ class Statistics:
         G, c = np.zeros((n, d, d)), np.zeros((n, d))
         add_rows(data.X, data.y, weight, data.row_node, G, c)
         mirror(G)
-        yy = np.bincount(data.row_node, weight * data.y**2, n)
-        return cls(G, c, yy, np.bincount(data.row_node, weight, n))
+        yy, rows = data.node_sum(weight * data.y**2), data.node_sum(weight)
+        return cls(G, c, yy, rows)
 
     def __sub__(self, other: Statistics) -> Statistics:
         """What is left without the rows of `other`, which are some of these."""

@@ -67,9 +67,7 @@ class ChosenPipeline(Pipeline):
         train = self.rows.take(self.train)
         model, _ = self._choice(train.filled_by(train))
         split, told = (self.train, self.test), self._told("held-out rows")
-        return self._compared(
-            auto.judge(model, self.model, self.rows, split, alphas, None, told)
-        )
+        return self._compared(auto.judge(model, self.model, self.rows, split, alphas, None, told))
 
     def _path(self, alphas: Array, chosen: int) -> Arrays:
         self.model, self._found = self._choice(self.rows)
