@@ -1,0 +1,116 @@
+"""Real grouped data: nefele's default beside mixed models, per-group loops and boosting.
+
+`make bench-grouped` writes benchmarks/results/grouped.md and grouped.json, and says which claims
+hold. What the peers gave is kept in .bench/grouped/cache: only nefele runs again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import grouped_data
+import grouped_ours
+import grouped_peers
+from grouped_data import Dataset, Missing
+from grouped_table import Table
+
+HERE = Path(__file__).parent
+CACHE = HERE.parent / ".bench" / "grouped" / "cache"
+SEEDS = (0, 1, 2)
+LIMIT = 900.0  # seconds for one method on one dataset, all splits
+
+Runner = Callable[[str, str, tuple[int, ...]], list[dict]]
+
+
+def methods_for(data: Dataset, chosen: Iterable[str]) -> list[str]:
+    """The methods, in order, that suit the dataset."""
+    names = []
+    for name in chosen:
+        if name == grouped_ours.NAME or grouped_peers.suits(name, data):
+            names.append(name)
+    return names
+
+
+def in_a_process(name: str, method: str, seeds: tuple[int, ...]) -> list[dict]:
+    """What the worker prints; without an answer for a seed, a failure."""
+    command = [sys.executable, str(HERE / "grouped_worker.py"), name, method, *map(str, seeds)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        printed, why = done.stdout, (done.stderr.strip().splitlines() or ["ended"])[-1]
+    except subprocess.TimeoutExpired as late:
+        printed = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        why = f"no end within {LIMIT:.0f} s"
+    found = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    known = {record["seed"] for record in found}
+    lost = {"error": None, "seconds": None, "failed": why[:200], "warned": ""}
+    return found + [{"seed": seed, **lost} for seed in seeds if seed not in known]
+
+
+def cached(run: Runner, folder: Path, fresh: bool) -> Runner:
+    """The same, but what a peer gave before is read from a file."""
+
+    def with_cache(name: str, method: str, seeds: tuple[int, ...]) -> list[dict]:
+        if method == grouped_ours.NAME:
+            return run(name, method, seeds)
+        path = folder / f"{name}.{method.replace(' ', '_')}.json"
+        known = []
+        if path.exists() and not fresh:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        missing = tuple(s for s in seeds if s not in {record["seed"] for record in known})
+        if missing:
+            known += run(name, method, missing)
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(known), encoding="utf-8")
+        return [record for record in known if record["seed"] in seeds]
+
+    return with_cache
+
+
+def measure(
+    datasets: Iterable[Dataset], methods: Iterable[str], seeds: tuple[int, ...], run: Runner
+) -> Table:
+    """Every method on every dataset, said line by line."""
+    table, methods = Table(), list(methods)
+    for data in datasets:
+        table.begin(data)
+        for method in methods_for(data, methods):
+            table.add(data.name, method, run(data.name, method, seeds))
+            print(table.line(data.name, method), flush=True)
+    return table
+
+
+def available(names: Iterable[str]) -> Iterable[Dataset]:
+    """The datasets that are there; says which are not."""
+    for name in names:
+        try:
+            yield grouped_data.dataset(name)
+        except Missing as why:
+            print(f"left out: {why}", flush=True)
+
+
+def main() -> None:
+    every = [*grouped_peers.METHODS, grouped_ours.NAME]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small datasets, one split")
+    parser.add_argument("--only", nargs="+", choices=list(grouped_data.LOADERS), metavar="NAME")
+    parser.add_argument("--methods", nargs="+", choices=every, default=every, metavar="METHOD")
+    parser.add_argument("--seeds", nargs="+", type=int, help="splits, default 0 1 2")
+    parser.add_argument("--fresh", action="store_true", help="measure the peers again")
+    parser.add_argument("--out", type=Path, help="file without ending, default in results/")
+    args = parser.parse_args()
+    names = args.only or (grouped_data.QUICK if args.quick else list(grouped_data.LOADERS))
+    seeds = tuple(args.seeds or (SEEDS[:1] if args.quick else SEEDS))
+    run = cached(in_a_process, CACHE, args.fresh)
+    table = measure(available(names), args.methods, seeds, run)
+    print("\n" + table.markdown())
+    whole = not (args.quick or args.only or args.seeds or args.methods != every)
+    table.write(args.out or HERE / "results" / ("grouped" if whole else "grouped_part"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""The other methods of benchmarks/grouped.py: each learns from rows and returns how to predict.
+
+A method may warn that it did not converge; `grouped_worker` records that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from grouped_data import CLASSES, COUNTS, REGRESSION, Dataset
+from grouped_splits import Part
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
+
+Predict = Callable[[Part], np.ndarray]
+CATEGORIES = 255  # the most that HistGradientBoosting takes of a column
+
+
+def linear(part: Part):
+    """A plain linear model of scikit-learn for the task.
+
+    Classes have the default C = 1; counts the same prior, which is alpha = 1 / rows there.
+    """
+    if part.task == CLASSES:
+        return LogisticRegression(max_iter=1000)
+    if part.task == COUNTS:
+        return PoissonRegressor(alpha=1 / len(part.y), max_iter=1000)
+    return LinearRegression()
+
+
+def output(model, X, task: str) -> np.ndarray:
+    """Probability of the class 1, rate, or value."""
+    return model.predict_proba(X)[:, 1] if task == CLASSES else model.predict(X)
+
+
+def own(part: Part) -> Predict:
+    """Each group from its own rows: GroupedPredictor of scikit-lego as it is."""
+    from sklego.meta import GroupedPredictor
+
+    model = GroupedPredictor(linear(part), groups=["group"]).fit(_with_group(part), part.y)
+    return lambda new: output(model, _with_group(new), part.task)
+
+
+def one(part: Part) -> Predict:
+    """One model for all rows."""
+    model = linear(part).fit(part.X, part.y)
+    return lambda new: output(model, new.X, part.task)
+
+
+def dummies(part: Part) -> Predict:
+    """One model with an intercept for each group."""
+    model = linear(part).fit(_with_dummies(part), part.y)
+    return lambda new: output(model, _with_dummies(new), part.task)
+
+
+def boosting(part: Part) -> Predict:
+    """Boosted trees with the group as a category, and with the coordinates of the rows.
+
+    With more groups than categories are possible, the group's target encoding.
+    """
+    encoder = None
+    if part.n_groups > CATEGORIES:
+        kind = "binary" if part.task == CLASSES else "continuous"
+        encoder = TargetEncoder(target_type=kind, random_state=0)
+        group = encoder.fit_transform(part.codes[:, None], part.y)[:, 0]
+    else:
+        group = part.codes
+    text = [column for column in part.table if part.table[column].dtype.kind not in "biuf"]
+    levels = OrdinalEncoder().fit(part.data.table[text]) if text else None
+    table = _for_trees(part, group, text, levels)
+    categories = text if encoder else [*text, "group"]
+    options = {"categorical_features": categories or None, "random_state": 0}
+    if part.task == CLASSES:
+        model = HistGradientBoostingClassifier(**options)
+    else:
+        loss = "poisson" if part.task == COUNTS else "squared_error"
+        model = HistGradientBoostingRegressor(loss=loss, **options)
+    model.fit(table, part.y)
+
+    def predict(new: Part) -> np.ndarray:
+        group = encoder.transform(new.codes[:, None])[:, 0] if encoder else new.codes
+        return output(model, _for_trees(new, group, text, levels), part.task)
+
+    return predict
+
+
+def mixed_intercept(part: Part) -> Predict:
+    """MixedLM of statsmodels, a random intercept for each group."""
+    return _mixed(part, np.zeros(0, dtype=int))
+
+
+def mixed_slope(part: Part) -> Predict:
+    """MixedLM, a random intercept and a random slope of the main column."""
+    return _mixed(part, np.flatnonzero(part.slope))
+
+
+def _mixed(part: Part, columns: np.ndarray) -> Predict:
+    from statsmodels.regression.mixed_linear_model import MixedLM
+
+    def random(new: Part) -> np.ndarray:
+        return np.column_stack([np.ones(len(new.y)), new.X[:, columns]])
+
+    fixed = np.column_stack([np.ones(len(part.y)), part.X])
+    result = MixedLM(part.y, fixed, part.codes, exog_re=random(part)).fit()
+    effects = np.zeros((part.n_groups, 1 + len(columns)))
+    for code, effect in result.random_effects.items():
+        effects[code] = effect
+
+    def predict(new: Part) -> np.ndarray:
+        common = np.column_stack([np.ones(len(new.y)), new.X]) @ result.fe_params
+        return common + (random(new) * effects[new.codes]).sum(axis=1)
+
+    return predict
+
+
+def _with_group(part: Part) -> pd.DataFrame:
+    return pd.DataFrame(part.X).add_prefix("x").assign(group=part.codes)
+
+
+def _with_dummies(part: Part) -> sparse.csr_array:
+    return sparse.hstack([sparse.csr_array(part.X), _indicators(part)]).tocsr()
+
+
+def _indicators(part: Part) -> sparse.csr_array:
+    rows = np.arange(len(part.codes))
+    shape = (len(rows), part.n_groups)
+    return sparse.csr_array((np.ones(len(rows)), (rows, part.codes)), shape=shape)
+
+
+def _for_trees(part: Part, group: np.ndarray, text: list[str], levels) -> pd.DataFrame:
+    table = part.table.assign(group=group)
+    if text:
+        table[text] = levels.transform(part.table[text])
+    if part.coords is not None:
+        table[["latitude", "longitude"]] = part.coords
+    return table
+
+
+METHODS: dict[str, tuple[Callable[[Part], Predict], tuple[str, ...]]] = {
+    "own data": (own, (REGRESSION, CLASSES, COUNTS)),
+    "one model": (one, (REGRESSION, CLASSES, COUNTS)),
+    "dummies": (dummies, (REGRESSION, CLASSES, COUNTS)),
+    "MixedLM intercept": (mixed_intercept, (REGRESSION,)),
+    "MixedLM slope": (mixed_slope, (REGRESSION,)),
+    "boosting": (boosting, (REGRESSION, CLASSES, COUNTS)),
+}
+
+
+def suits(name: str, data: Dataset) -> bool:
+    """Whether a method can be used on a dataset."""
+    return data.task in METHODS[name][1]
