@@ -7,9 +7,14 @@ hold. What the peers gave is kept in .bench/grouped/cache: only nefele runs agai
 from __future__ import annotations
 
 import argparse
+import hashlib
+import importlib.metadata
 import json
+import os
+import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,29 +23,47 @@ import grouped_ours
 import grouped_peers
 from grouped_data import Dataset, Missing
 from grouped_table import Table
+from report import processor
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent / ".bench" / "grouped" / "cache"
 SEEDS = (0, 1, 2)
-LIMIT = 900.0  # seconds for one method on one dataset, all splits
+LIMIT = 900.0  # seconds of the clock for a method on a dataset, all splits
+PACKAGES = ("numpy", "scipy", "scikit-learn", "statsmodels", "scikit-lego", "mgwr")
+ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
 
-Runner = Callable[[str, str, tuple[int, ...]], list[dict]]
-
-
-def methods_for(data: Dataset, chosen: Iterable[str]) -> list[str]:
-    """The methods, in order, that suit the dataset."""
-    names = []
-    for name in chosen:
-        if name == grouped_ours.NAME or grouped_peers.suits(name, data):
-            names.append(name)
-    return names
+Runner = Callable[[Dataset, str, tuple[int, ...]], list[dict]]
 
 
-def in_a_process(name: str, method: str, seeds: tuple[int, ...]) -> list[dict]:
+def measure(
+    datasets: Iterable[Dataset], methods: Iterable[str], seeds: tuple[int, ...], run: Runner
+) -> Table:
+    """Every method that suits, on every dataset, said line by line."""
+    table, methods = Table(), list(methods)
+    for data in datasets:
+        table.begin(data)
+        for method in methods:
+            if method == grouped_ours.NAME or grouped_peers.suits(method, data):
+                table.add(data.name, method, run(data, method, seeds))
+                print(table.progress(data.name, method), flush=True)
+    return table
+
+
+def in_a_process(data: Dataset, method: str, seeds: tuple[int, ...]) -> list[dict]:
     """What the worker prints; without an answer for a seed, a failure."""
-    command = [sys.executable, str(HERE / "grouped_worker.py"), name, method, *map(str, seeds)]
+    command = [sys.executable, str(HERE / "grouped_worker.py"), data.name, method]
+    command += [str(seed) for seed in seeds]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+            env=os.environ | ONE_THREAD,
+        )
         printed, why = done.stdout, (done.stderr.strip().splitlines() or ["ended"])[-1]
     except subprocess.TimeoutExpired as late:
         printed = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
@@ -51,19 +74,19 @@ def in_a_process(name: str, method: str, seeds: tuple[int, ...]) -> list[dict]:
     return found + [{"seed": seed, **lost} for seed in seeds if seed not in known]
 
 
-def cached(run: Runner, folder: Path, fresh: bool) -> Runner:
-    """The same, but what a peer gave before is read from a file."""
+def cached(run: Runner, folder: Path, fresh: bool = False) -> Runner:
+    """The same, but what a peer gave on the same data before is read from a file."""
 
-    def with_cache(name: str, method: str, seeds: tuple[int, ...]) -> list[dict]:
+    def with_cache(data: Dataset, method: str, seeds: tuple[int, ...]) -> list[dict]:
         if method == grouped_ours.NAME:
-            return run(name, method, seeds)
-        path = folder / f"{name}.{method.replace(' ', '_')}.json"
+            return run(data, method, seeds)
+        path = folder / f"{data.name}.{method.replace(' ', '_')}.{fingerprint(data)}.json"
         known = []
         if path.exists() and not fresh:
             known = json.loads(path.read_text(encoding="utf-8"))
         missing = tuple(s for s in seeds if s not in {record["seed"] for record in known})
         if missing:
-            known += run(name, method, missing)
+            known += run(data, method, missing)
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(known), encoding="utf-8")
         return [record for record in known if record["seed"] in seeds]
@@ -71,17 +94,11 @@ def cached(run: Runner, folder: Path, fresh: bool) -> Runner:
     return with_cache
 
 
-def measure(
-    datasets: Iterable[Dataset], methods: Iterable[str], seeds: tuple[int, ...], run: Runner
-) -> Table:
-    """Every method on every dataset, said line by line."""
-    table, methods = Table(), list(methods)
-    for data in datasets:
-        table.begin(data)
-        for method in methods_for(data, methods):
-            table.add(data.name, method, run(data.name, method, seeds))
-            print(table.line(data.name, method), flush=True)
-    return table
+def fingerprint(data: Dataset) -> str:
+    """Changes with the rows and columns used."""
+    used = [*data.columns, data.target, data.group, *(data.coords or ())]
+    said = f"{used} {data.slope} {data.task} {data.table[used].to_csv(index=False)}"
+    return hashlib.sha256(said.encode()).hexdigest()[:12]
 
 
 def available(names: Iterable[str]) -> Iterable[Dataset]:
@@ -93,23 +110,33 @@ def available(names: Iterable[str]) -> Iterable[Dataset]:
             print(f"left out: {why}", flush=True)
 
 
+def heading(seeds: tuple[int, ...]) -> str:
+    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in PACKAGES)
+    return (
+        f"Measured on {time.strftime('%Y-%m-%d')}: {processor()}, one thread; Python "
+        f"{platform.python_version()}, {versions}; splits {', '.join(map(str, seeds))}."
+    )
+
+
 def main() -> None:
     every = [*grouped_peers.METHODS, grouped_ours.NAME]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small datasets, one split")
     parser.add_argument("--only", nargs="+", choices=list(grouped_data.LOADERS), metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=every, default=every, metavar="METHOD")
-    parser.add_argument("--seeds", nargs="+", type=int, help="splits, default 0 1 2")
+    parser.add_argument("--seeds", nargs="+", type=int, help="splits; default 0 1 2")
     parser.add_argument("--fresh", action="store_true", help="measure the peers again")
-    parser.add_argument("--out", type=Path, help="file without ending, default in results/")
+    parser.add_argument("--out", type=Path, help="file without ending; default in results/")
     args = parser.parse_args()
     names = args.only or (grouped_data.QUICK if args.quick else list(grouped_data.LOADERS))
     seeds = tuple(args.seeds or (SEEDS[:1] if args.quick else SEEDS))
     run = cached(in_a_process, CACHE, args.fresh)
     table = measure(available(names), args.methods, seeds, run)
-    print("\n" + table.markdown())
+    head = heading(seeds)
+    print("\n" + table.markdown(head))
     whole = not (args.quick or args.only or args.seeds or args.methods != every)
-    table.write(args.out or HERE / "results" / ("grouped" if whole else "grouped_part"))
+    folder = HERE / "results" if whole else CACHE.parent
+    table.write(args.out or folder / ("grouped" if whole else "part"), head)
 
 
 if __name__ == "__main__":

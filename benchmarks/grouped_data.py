@@ -278,20 +278,22 @@ def crime() -> Dataset:
 
 
 def weather() -> Dataset:
-    """The NFL paper's (Sec. VI-E): the day's maximum from its minimum, at 203 stations."""
+    """The day's maximum from its minimum and the day before (NFL, Sec. VI-E), at 203 stations."""
     from nefele.experiments.weather import WHERE, find_weather
 
     path = find_weather()
     if path is None:
         raise Missing(f"weather needs FMIData.csv, which is at {WHERE}: set NEFELE_FMI_DATA.")
+    table = pd.read_csv(path).dropna()
+    table["max_before"] = table.groupby("station")["max_temp"].shift()
     return Dataset(
         "weather",
-        pd.read_csv(path).dropna(),
+        table.dropna().reset_index(drop=True),
         "max_temp",
         "station",
         REGRESSION,
-        ("min_temp",),
-        "min_temp",
+        ("max_before", "min_temp"),
+        "max_before",
         "FMIData.csv: Finnish Meteorological Institute; CC BY 4.0",
         ("latitude", "longitude"),
     )

@@ -14,12 +14,12 @@ NAME = "nefele"
 
 def default(part: Part) -> Callable[[Part], np.ndarray]:
     """The estimator that chooses by itself, with the group as node and places where there are."""
-    import nefele
+    from nefele.estimators import GTVClassifierCV, GTVRegressorCV, SpatialKNN
 
-    make = nefele.GTVClassifierCV if part.task == CLASSES else nefele.GTVRegressorCV
+    make = GTVClassifierCV if part.task == CLASSES else GTVRegressorCV
     options = {"loss": "poisson"} if part.task == COUNTS else {}
     if part.coords is not None:
-        options |= {"graph": nefele.SpatialKNN(5), "coords": middles(part)}
+        options |= {"graph": SpatialKNN(), "coords": middles(part)}
     model = make(**options).fit(features(part), part.y, node_ids=part.groups)
 
     def predict(new: Part) -> np.ndarray:

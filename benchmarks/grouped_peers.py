@@ -12,12 +12,14 @@ import pandas as pd
 from grouped_data import CLASSES, COUNTS, REGRESSION, Dataset
 from grouped_splits import Part
 from scipy import sparse
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 
 Predict = Callable[[Part], np.ndarray]
 CATEGORIES = 255  # the most that HistGradientBoosting takes of a column
+SLOPES = 4  # random slopes at most: their covariances are a dense matrix
 
 
 def linear(part: Part):
@@ -98,23 +100,91 @@ def mixed_slope(part: Part) -> Predict:
     return _mixed(part, np.flatnonzero(part.slope))
 
 
+def mixed_slopes(part: Part) -> Predict:
+    """MixedLM, a random intercept and random slopes, up to four, of columns that vary."""
+    return _mixed(part, _varying(part)[:SLOPES])
+
+
+def bayes_intercept(part: Part) -> Predict:
+    """BayesMixedGLM of statsmodels, a random intercept for each group."""
+    return _bayes(part, np.zeros(0, dtype=int))
+
+
+def bayes_slope(part: Part) -> Predict:
+    """BayesMixedGLM, a random intercept and a random slope of the main column."""
+    return _bayes(part, np.flatnonzero(part.slope))
+
+
+def weighted(part: Part) -> Predict:
+    """A regression at every place, near rows weighing more: GWR of mgwr, bandwidth by AICc."""
+    from mgwr.gwr import GWR
+    from mgwr.sel_bw import Sel_BW
+
+    places, y = part.coords[:, ::-1], part.y[:, None]  # longitude first
+    options = {"spherical": True, "n_jobs": 1}
+    width = Sel_BW(places, y, part.X, **options).search()
+    model = GWR(places, y, part.X, width, **options)
+    fitted = model.fit()
+
+    def predict(new: Part) -> np.ndarray:
+        at = new.coords[:, ::-1]
+        return model.predict(at, new.X, fitted.scale, fitted.resid_response).predictions[:, 0]
+
+    return predict
+
+
 def _mixed(part: Part, columns: np.ndarray) -> Predict:
     from statsmodels.regression.mixed_linear_model import MixedLM
 
     def random(new: Part) -> np.ndarray:
-        return np.column_stack([np.ones(len(new.y)), new.X[:, columns]])
+        return _with_ones(new.X[:, columns])
 
-    fixed = np.column_stack([np.ones(len(part.y)), part.X])
-    result = MixedLM(part.y, fixed, part.codes, exog_re=random(part)).fit()
+    result = MixedLM(part.y, _with_ones(part.X), part.codes, exog_re=random(part)).fit()
     effects = np.zeros((part.n_groups, 1 + len(columns)))
     for code, effect in result.random_effects.items():
         effects[code] = effect
 
     def predict(new: Part) -> np.ndarray:
-        common = np.column_stack([np.ones(len(new.y)), new.X]) @ result.fe_params
+        common = _with_ones(new.X) @ result.fe_params
         return common + (random(new) * effects[new.codes]).sum(axis=1)
 
     return predict
+
+
+def _bayes(part: Part, columns: np.ndarray) -> Predict:
+    """By variational Bayes, as in the package's examples."""
+    from statsmodels.genmod import bayes_mixed_glm as bayes
+
+    family = bayes.BinomialBayesMixedGLM if part.task == CLASSES else bayes.PoissonBayesMixedGLM
+
+    def random(new: Part) -> sparse.csr_array:
+        own = _indicators(new)
+        slopes = [own.multiply(new.X[:, [c]]) for c in columns]
+        return sparse.csr_matrix(sparse.hstack([own, *slopes]))
+
+    kinds = np.repeat(np.arange(1 + len(columns)), part.n_groups)
+    model = family(part.y, _with_ones(part.X), random(part), kinds)
+    # BFGS, its default, keeps a dense matrix of twice as many rows
+    many = len(kinds) > 1000
+    result = model.fit_vb(fit_method="L-BFGS-B" if many else "BFGS", rng=0)
+
+    def predict(new: Part) -> np.ndarray:
+        raw = _with_ones(new.X) @ result.fe_mean + random(new) @ result.vc_mean
+        return expit(raw) if part.task == CLASSES else np.exp(raw)
+
+    return predict
+
+
+def _varying(part: Part) -> np.ndarray:
+    """The columns that differ within groups."""
+    means = np.zeros((part.n_groups, part.X.shape[1]))
+    np.add.at(means, part.codes, part.X)
+    means /= np.bincount(part.codes, minlength=part.n_groups)[:, None]
+    return np.flatnonzero(np.abs(part.X - means[part.codes]).max(axis=0) > 1e-9)
+
+
+def _with_ones(X: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.ones(len(X)), X])
 
 
 def _with_group(part: Part) -> pd.DataFrame:
@@ -140,16 +210,27 @@ def _for_trees(part: Part, group: np.ndarray, text: list[str], levels) -> pd.Dat
     return table
 
 
-METHODS: dict[str, tuple[Callable[[Part], Predict], tuple[str, ...]]] = {
-    "own data": (own, (REGRESSION, CLASSES, COUNTS)),
-    "one model": (one, (REGRESSION, CLASSES, COUNTS)),
-    "dummies": (dummies, (REGRESSION, CLASSES, COUNTS)),
-    "MixedLM intercept": (mixed_intercept, (REGRESSION,)),
-    "MixedLM slope": (mixed_slope, (REGRESSION,)),
-    "boosting": (boosting, (REGRESSION, CLASSES, COUNTS)),
-}
-
-
 def suits(name: str, data: Dataset) -> bool:
     """Whether a method can be used on a dataset."""
+    if name == "mgwr" and data.coords is None:
+        return False
+    if name == "MixedLM slopes":
+        levels = data.table.groupby(data.group)[list(data.columns)].nunique().max()
+        if (levels > 1).sum() == 1:
+            return False  # the same as one slope
     return data.task in METHODS[name][1]
+
+
+EVERY = (REGRESSION, CLASSES, COUNTS)
+METHODS: dict[str, tuple[Callable[[Part], Predict], tuple[str, ...]]] = {
+    "own data": (own, EVERY),
+    "one model": (one, EVERY),
+    "dummies": (dummies, EVERY),
+    "MixedLM intercept": (mixed_intercept, (REGRESSION,)),
+    "MixedLM slope": (mixed_slope, (REGRESSION,)),
+    "MixedLM slopes": (mixed_slopes, (REGRESSION,)),
+    "Bayes intercept": (bayes_intercept, (CLASSES, COUNTS)),
+    "Bayes slope": (bayes_slope, (CLASSES, COUNTS)),
+    "boosting": (boosting, EVERY),
+    "mgwr": (weighted, (REGRESSION,)),
+}

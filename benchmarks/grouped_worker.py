@@ -1,27 +1,24 @@
 """One method on one dataset, in a process of its own: grouped_worker.py DATASET METHOD SEED ...
 
 Prints one line of JSON for each seed: error, CPU seconds of the fit, and what went wrong.
+`grouped.py` sets the number of threads.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from resource import RUSAGE_CHILDREN, getrusage
 
-for name in ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
-
-import grouped_ours  # noqa: E402
-import grouped_peers  # noqa: E402
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
-from grouped_data import CLASSES, COUNTS, Dataset, dataset  # noqa: E402
-from grouped_splits import Part, error, split  # noqa: E402
+import grouped_ours
+import grouped_peers
+import numpy as np
+import pandas as pd
+from grouped_data import CLASSES, COUNTS, Dataset, dataset
+from grouped_splits import error, split
 
 
 def method(name: str) -> Callable:
@@ -66,35 +63,31 @@ def cpu() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def warm_up(data: Dataset, fit: Callable) -> None:
-    """A fit to a few made rows of the same kind, so that what is compiled then is not timed."""
+def made(task: str, places: bool) -> Dataset:
+    """A few made rows of a kind: 6 groups of 10 whose intercepts differ."""
     draw = np.random.default_rng(0)
-    n = 60
-    groups = np.repeat(np.arange(6), n // 6)
-    table = pd.DataFrame({"x": draw.normal(size=n), "z": draw.normal(size=n), "g": groups})
-    rate = 0.5 * table["x"] + 0.3 * draw.normal(size=6)[groups]
-    if data.task == CLASSES:
-        table["y"] = (rate + draw.logistic(size=n) > 0).astype(int)
-    elif data.task == COUNTS:
-        table["y"] = draw.poisson(np.exp(rate))
+    groups = np.repeat(np.arange(6), 10)
+    table = pd.DataFrame(draw.normal(size=(60, 2)), columns=["x", "z"]).assign(group=groups)
+    raw = 0.5 * table["x"] + draw.normal(size=6)[groups]
+    if task == CLASSES:
+        table["y"] = (raw + draw.logistic(size=60) > 0).astype(int)
+    elif task == COUNTS:
+        table["y"] = draw.poisson(np.exp(raw))
     else:
-        table["y"] = rate + draw.normal(size=n)
-    coords = None
-    if data.coords is not None:
-        table[["lat", "lon"]] = draw.uniform(40, 50, size=(6, 2))[groups]
-        coords = ("lat", "lon")
-    made = Dataset("made", table, "y", "g", data.task, ("x", "z"), "x", "made up", coords)
-    run(made, fit, 0)
+        table["y"] = raw + 0.3 * draw.normal(size=60)
+    if places:
+        table[["latitude", "longitude"]] = draw.uniform(40, 50, size=(6, 2))[groups]
+    coords = ("latitude", "longitude") if places else None
+    return Dataset("made", table, "y", "group", task, ("x", "z"), "x", "made", coords)
 
 
 def main(name: str, called: str, *seeds: str) -> None:
     data, fit = dataset(name), method(called)
-    warm_up(data, fit)
+    # a first fit to rows of the same kind: what is compiled and imported then is not timed
+    run(made(data.task, data.coords is not None), fit, 0)
     for seed in seeds:
         print(json.dumps(run(data, fit, int(seed))), flush=True)
 
-
-__all__ = ["Part", "main", "run"]
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
