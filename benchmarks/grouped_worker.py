@@ -17,8 +17,9 @@ import grouped_ours
 import grouped_peers
 import numpy as np
 import pandas as pd
-from grouped_data import CLASSES, COUNTS, Dataset, dataset
+from grouped_data import dataset
 from grouped_splits import error, split
+from grouped_tables import CLASSES, COUNTS, Dataset
 
 
 def method(name: str) -> Callable:
