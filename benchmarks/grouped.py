@@ -21,8 +21,8 @@ from pathlib import Path
 import grouped_data
 import grouped_ours
 import grouped_peers
+from grouped_sources import Dataset, Missing
 from grouped_table import Table
-from grouped_tables import Dataset, Missing
 from report import processor
 
 HERE = Path(__file__).parent

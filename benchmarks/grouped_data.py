@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from grouped_tables import CLASSES, COUNTS, REGRESSION, Dataset, Missing, from_r, places
+from grouped_sources import CLASSES, COUNTS, REGRESSION, Dataset, Missing, from_r, places
 
 EARTH = ("latitude", "longitude")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from grouped_sources import CLASSES, COUNTS
 from grouped_splits import Part
-from grouped_tables import CLASSES, COUNTS
 
 NAME = "nefele"
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from grouped_sources import CLASSES, COUNTS, REGRESSION, Dataset
 from grouped_splits import Part
-from grouped_tables import CLASSES, COUNTS, REGRESSION, Dataset
 from scipy import sparse
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor

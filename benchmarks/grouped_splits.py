@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from grouped_tables import CLASSES, COUNTS, Dataset
+from grouped_sources import CLASSES, COUNTS, Dataset
 
 HELD_OUT = 0.3  # of the rows of each group
 

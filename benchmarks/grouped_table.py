@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 from grouped_ours import NAME
-from grouped_tables import REGRESSION, Dataset
+from grouped_sources import REGRESSION, Dataset
 from report import line
 
 MIXED, BAYES = "MixedLM slope", "Bayes slope"

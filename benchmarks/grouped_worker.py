@@ -18,8 +18,8 @@ import grouped_peers
 import numpy as np
 import pandas as pd
 from grouped_data import dataset
+from grouped_sources import CLASSES, COUNTS, Dataset
 from grouped_splits import error, split
-from grouped_tables import CLASSES, COUNTS, Dataset
 
 
 def method(name: str) -> Callable:

@@ -10,8 +10,8 @@ import grouped_peers
 import grouped_worker
 import numpy as np
 import pytest
+from grouped_sources import CLASSES, COUNTS, REGRESSION
 from grouped_splits import error, held_out, split
-from grouped_tables import CLASSES, COUNTS, REGRESSION
 from sklearn.metrics import log_loss, mean_poisson_deviance, mean_squared_error
 
 OURS = grouped_ours.NAME
