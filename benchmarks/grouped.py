@@ -38,16 +38,21 @@ Runner = Callable[[Dataset, str, tuple[int, ...]], list[dict]]
 
 
 def measure(
-    datasets: Iterable[Dataset], methods: Iterable[str], seeds: tuple[int, ...], run: Runner
+    datasets: Iterable[Dataset],
+    methods: Iterable[str],
+    seeds: tuple[int, ...],
+    run: Runner,
+    keep: Callable[[Table], None] = lambda table: None,
 ) -> Table:
-    """Every method that suits, on every dataset, said line by line."""
-    table, methods = Table(), list(methods)
+    """Every method that suits, on every dataset, said line by line; `keep` after each dataset."""
+    table = Table(methods)
     for data in datasets:
         table.begin(data)
-        for method in methods:
+        for method in table.order:
             if method == grouped_ours.NAME or grouped_peers.suits(method, data):
                 table.add(data.name, method, run(data, method, seeds))
                 print(table.progress(data.name, method), flush=True)
+        keep(table)
     return table
 
 
@@ -130,13 +135,12 @@ def main() -> None:
     args = parser.parse_args()
     names = args.only or (grouped_data.QUICK if args.quick else list(grouped_data.LOADERS))
     seeds = tuple(args.seeds or (SEEDS[:1] if args.quick else SEEDS))
-    run = cached(in_a_process, CACHE, args.fresh)
-    table = measure(available(names), args.methods, seeds, run)
-    head = heading(seeds)
-    print("\n" + table.markdown(head))
     whole = not (args.quick or args.only or args.seeds or args.methods != every)
-    folder = HERE / "results" if whole else CACHE.parent
-    table.write(args.out or folder / ("grouped" if whole else "part"), head)
+    target = args.out or (HERE / "results" / "grouped" if whole else CACHE.parent / "part")
+    run, head = cached(in_a_process, CACHE, args.fresh), heading(seeds)
+    # a run that is cut short leaves what it has measured
+    table = measure(available(names), args.methods, seeds, run, lambda t: t.write(target, head))
+    print("\n" + table.markdown(head))
 
 
 if __name__ == "__main__":

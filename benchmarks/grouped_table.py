@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import geometric_mean, median
 
@@ -18,7 +19,8 @@ LONGEST = 3.0  # time over that of the mixed model, on each dataset
 class Table:
     """What every method gave on every dataset."""
 
-    def __init__(self) -> None:
+    def __init__(self, methods: Iterable[str]) -> None:
+        self.order = list(methods)
         self.datasets = dict[str, dict]()
         self.records = dict[str, dict[str, list[dict]]]()
 
@@ -65,9 +67,8 @@ class Table:
         return MIXED if self.datasets[name]["task"] == REGRESSION else BAYES
 
     def methods(self) -> list[str]:
-        """All that ran, in order, ours last."""
-        found = dict.fromkeys(m for records in self.records.values() for m in records)
-        return sorted(found, key=lambda method: method == NAME)
+        """All that ran on some dataset, in order."""
+        return [m for m in self.order if any(m in ran for ran in self.records.values())]
 
     def _mean(self, name: str, method: str, key: str) -> float | None:
         records = self.records[name].get(method, [])
