@@ -205,10 +205,12 @@ def melanoma(name: str) -> Dataset:
 
 def murders(name: str) -> Dataset:
     shares = ("perc1019", "perc2029", "percblack")
-    columns = ("lpopul", "density", *shares, "rpcpersinc", "rpcunemins", "year")
+    columns = ("lpopul", "log_density", *shares, "log_income", "rpcunemins", "year")
     source = "wooldridge countymurders: counties of the USA, 1980 to 1996; GPL-3"
-    table = from_r("wooldridge/countymurders").dropna(subset=list(columns))
-    table = table.reset_index(drop=True)
+    table = from_r("wooldridge/countymurders")
+    table["log_density"] = np.log(table["density"])
+    table["log_income"] = np.log(table["rpcpersinc"])
+    table = table.dropna(subset=list(columns)).reset_index(drop=True)
     return Dataset(name, table, "murders", "countyid", COUNTS, columns, "year", source)
 
 
