@@ -101,6 +101,8 @@ class Table:
             out.append(("time at most that of the mixed model with a slope", told, middle <= 1.0))
             long = [f"{n} {r:.1f}" for n, r in times.items() if r > LONGEST]
             told = f"{len(times) - len(long)} of {len(times)}" + _but(long)
+            lone = [name for name in ran if name not in times]
+            told += f"; nothing to compare with on {', '.join(lone)}" if lone else ""
             out.append(("time at most 3 times that on each", told, not long))
         return out
 

@@ -180,6 +180,7 @@ def test_ratios_are_over_the_best_other_and_over_the_mixed_model():
     assert table.time_ratio("a") == pytest.approx(0.5)
     assert table.time_ratio("b") is None
     assert [met for _, _, met in table.verdicts()] == [True, True, True, True]
+    assert table.verdicts()[-1][1] == "1 of 1; nothing to compare with on b"
 
 
 def test_claims_that_do_not_hold_name_the_data():
