@@ -38,7 +38,9 @@ def main() -> None:
         "wasserstein": WassersteinGraph(k=4),
         "embedding": EmbeddingKNN(),
     }
-    search = nefele.GTVRegressorCV(node="shop", penalty="l2", n_alphas=5, tol=1e-3)
+    # price and rain are of one size already
+    options = {"penalty": "l2", "standardize": False, "n_alphas": 5, "tol": 1e-3}
+    search = nefele.GTVRegressorCV(node="shop", **options)
     found = nefele.GraphSelectorCV(graphs, estimator=search, n_shuffles=1).fit(X, y)
     print(found.summary())
 

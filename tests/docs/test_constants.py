@@ -224,7 +224,7 @@ def table():
 def spared_fit(X, y, loss):
     """Coefficients and intercept of an estimator with a single node."""
     kind = GTVClassifier if isinstance(loss, Logistic) else GTVRegressor
-    model = kind(loss=loss, tol=1e-10).fit(X, y)
+    model = kind(loss=loss, standardize=False, tol=1e-10).fit(X, y)
     return np.append(model.coef_[0], model.intercept_)
 
 

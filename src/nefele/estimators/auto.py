@@ -216,9 +216,8 @@ def judge(model: Any, template: Any, rows: Rows, split: Any, alphas: Array, *how
     found = fitting.run_fold(model, rows, split, alphas, *how)
     plain = copy.copy(template)
     plain.graph = graph_nodes(rows.node_ids)
-    simple = fitting.run_fold(
-        plain, rows, split, np.zeros(1), how[0] if how else None, None, *how[2:]
-    )
+    scorer = how[0] if how else None
+    simple = fitting.run_fold(plain, rows, split, np.zeros(1), scorer, None, *how[2:])
     errors = found.errors
     if errors is not None and simple.errors is not None:
         errors = replace(errors, own=simple.errors.own, pooled=simple.errors.pooled)

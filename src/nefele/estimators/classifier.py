@@ -50,8 +50,8 @@ scale, hub, features, coords, unseen, solver, tol, max_iter
     coef_ : array of shape (n_nodes, d), or (n_nodes, n_classes, d) with more than two classes
     intercept_ : array of shape (n_nodes,) or (n_nodes, n_classes)
     nodes_, clusters_, graph_, dual_gap_, status_, n_iter_, history_, pooled_coef_, \
-pooled_intercept_, centre_coef_, centre_intercept_, n_features_in_, feature_names_in_, group_level_, \
-encoder_
+pooled_intercept_, centre_coef_, centre_intercept_, n_features_in_, feature_names_in_, \
+group_level_, encoder_
         See `GTVRegressor`.
 
     Examples

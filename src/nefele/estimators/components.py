@@ -1,4 +1,4 @@
-"""What a user of mixed models asks of a fit: variance components, shrinkage, a coefficient table."""
+"""What a user of mixed models asks of a fit: variance components and shrinkage."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Layout:
 
         Shapes (n, k, d), (n, k) and (n, k); the intercept is for X as given.
         """
-        n, k, width = blocks.shape
+        n, k, _ = blocks.shape
         p, d = len(self.personal), len(self.shift)
         weight = CARRIED * blocks[:, :, p] if carried else np.ones((n, k))
         whole = weight[:, :, None] * self.shared

@@ -1,4 +1,4 @@
-"""The personal parts eliminated: (blkdiag(F^T G_i F) + R x I) u = F^T v, R = rho L + (1 - rho) I."""
+"""The personal parts eliminated: (blkdiag(F^T G_i F) + R x I) u = F^T v, R a graph's or I."""
 
 from __future__ import annotations
 
