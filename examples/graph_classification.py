@@ -38,17 +38,8 @@ def main() -> None:
     graph = nx.relabel_nodes(graph, {i: f"shop {i:02d}" for i in graph.nodes})
     train, test = make_shops(N_ROWS, seed=0), make_shops(100, seed=1)
     train = train[~train["shop"].isin(["shop 07", "shop 20"])]
-<<<<<<< HEAD
     for alpha in (0.01, 0.3, 1e3):  # hardly coupled, coupled, one model
         model = GTVClassifier(graph, node="shop", alpha=alpha, loss=Logistic(l2=0.03))
-=======
-    # The ridge spares intercepts, and a shop that never sold juice has none for it.
-    options = {"loss": Logistic(l2=0.03), "fit_intercept": False}
-    for alpha in (0.0, 0.3, 1e3):
-        model = GTVClassifier(graph, node="shop", alpha=alpha, **options)
-        if alpha == 0:  # a shop without data has no model of its own
-            model.set_params(graph=graph.subgraph(train["shop"]), unseen="pooled")
->>>>>>> defaults
         model.fit(train.drop(columns="buys"), train["buys"])
         score = model.score(test.drop(columns="buys"), test["buys"])
         groups = model.clusters_.max() + 1
