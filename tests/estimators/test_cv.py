@@ -297,6 +297,26 @@ def test_errors_of_the_choice_of_a_coupling(params, match):
         GTVRegressorCV(graph, **{"node": "node", **params}).fit(X, y)
 
 
+def test_the_chosen_coupling_and_what_it_was_chosen_from():
+    X, y, ids = STATES.X[:, :4], STATES.y, STATES.node_ids
+    model = GTVRegressorCV(STATES.graph, features="linear").fit(X, y, node_ids=ids)
+    errors = {tried["coupling"]: tried["error"] for tried in model.candidates_}
+    assert model.coupling_ in errors and model.coupling_ in model.summary()
+    assert errors[model.coupling_] == pytest.approx(-model.best_score_)
+    assert errors["one model"] == pytest.approx(-model.baseline_scores_["pooled"])
+    assert all(set(tried) == {"coupling", "error", "aic"} for tried in model.candidates_)
+    assert model.scale_.shape == (5, 5) and 0 <= model.hub_ <= 1
+    assert model.centre_coef_.shape == (4,) and model.coupling_helps_
+    again = clone(model.best_estimator_).fit(X, y, node_ids=ids)
+    np.testing.assert_allclose(
+        again.predict(X, node_ids=ids), model.predict(X, node_ids=ids), atol=1e-3
+    )
+    model.set_params(penalty="l2", n_alphas=2, cv=2).fit(X, y, node_ids=ids)
+    assert not any(
+        hasattr(model, name) for name in ("coupling_", "candidates_", "hub_", "centre_coef_")
+    )
+
+
 @pytest.mark.parametrize("loss", [Squared(l2=0.01), Squared(l1=0.01)], ids=repr)
 def test_a_ridge_or_lasso_term_goes_with_the_chosen_coupling(loss):
     """Deviations that depend on each other are not tried: the terms have no meaning there."""
