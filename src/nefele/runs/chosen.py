@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,14 @@ class ChosenPipeline(Pipeline):
         model.graph = graph
         return model, found
 
-    def _grid(self) -> Arrays:
+    @cached_property
+    def _trained(self) -> tuple[Any, auto.Choice]:
+        """What the training rows choose."""
         train = self.rows.take(self.train)
-        _, found = self._choice(train.filled_by(train))
+        return self._choice(train.filled_by(train))
+
+    def _grid(self) -> Arrays:
+        found = self._trained[1]
         wide = np.geomspace(_FARTHEST, 1 / _FARTHEST, _POINTS)
         wide[_POINTS // 2] = 1.0
         return {"alphas": found.alpha * wide, "words": np.array(found.words)}
@@ -64,8 +70,7 @@ class ChosenPipeline(Pipeline):
         return len(alphas) // 2
 
     def _compare(self, alphas: Array) -> Arrays:
-        train = self.rows.take(self.train)
-        model, _ = self._choice(train.filled_by(train))
+        model = self._trained[0]
         split, told = (self.train, self.test), self._told("held-out rows")
         return self._compared(auto.judge(model, self.model, self.rows, split, alphas, None, told))
 

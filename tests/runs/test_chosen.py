@@ -1,0 +1,73 @@
+"""Runs that choose the coupling themselves."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import nefele
+from nefele.runs.config import RunConfig
+from nefele.runs.run import execute
+
+
+def files(folder, task="regression", n=20, rows=8):
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(n), rows)
+    x, kind = rng.normal(size=len(ids)), rng.choice(["tin", "tile"], len(ids))
+    y = x * (1 + rng.normal(size=n)[ids]) + np.cumsum(0.5 * rng.normal(size=n))[ids]
+    y = y + (kind == "tin") + 1.5 * rng.normal(size=len(ids))
+    names = [f"n{i}" for i in range(n)]
+    target = np.where(y > np.median(y), "high", "low").tolist() if task != "regression" else y
+    table = {"id": [names[i] for i in ids], "x": x, "roof": kind.tolist(), "y": target}
+    pl.DataFrame(table).write_csv(folder / "data.csv")
+    pl.DataFrame({"source": names[:-1], "target": names[1:]}).write_csv(folder / "edges.csv")
+
+
+def run(folder, *, graph=False, **options):
+    config = RunConfig(
+        str(folder / "data.csv"),
+        "id",
+        "y",
+        graph=str(folder / "edges.csv") if graph else None,
+        penalty="auto",
+        out=str(folder / "run"),
+        **options,
+    )
+    return execute(config, "nefele fit")
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_without_a_graph_the_centre_joins_the_nodes(tmp_path, task):
+    files(tmp_path, task)
+    folder, facts = run(tmp_path, task=task)
+    assert facts["converged"] and facts["graph"]["n_edges"] == 0
+    assert "centre" in facts["graph"]["source"]
+    assert dict(facts["theory"])["coupling"].startswith("personal")
+    assert any(label.startswith("compared: one model") for label, _ in facts["diagnostics"])
+    assert facts["summary"]["helps"] in ("yes", "probably")
+    model = nefele.load(folder.file("model.nefele"))
+    new = pl.DataFrame({"id": ["n3"], "x": [0.5], "roof": ["tin"]})
+    assert len(model.predict(new)) == 1
+    assert folder.file("report.html").stat().st_size > 10_000
+
+
+def test_with_a_graph_it_may_share_the_coupling(tmp_path):
+    files(tmp_path)
+    folder, facts = run(tmp_path, graph=True)
+    assert facts["graph"]["n_edges"] == 19
+    assert "graph" in dict(facts["theory"])["coupling"]
+    found = folder.load_path()
+    assert found["coef"].shape[1] == 20 and len(found["nodes"]) == 20
+
+
+def test_a_finished_run_is_not_repeated_and_a_lost_model_is_missed(tmp_path):
+    files(tmp_path)
+    first, facts = run(tmp_path)
+    _, again = run(tmp_path)
+    assert again["finished"] == facts["finished"]
+    assert first.file("coef.csv").is_file()
+
+
+def test_a_strength_of_the_users_needs_a_penalty_by_name(tmp_path):
+    files(tmp_path)
+    with pytest.raises(ValueError, match="has a strength of its own"):
+        run(tmp_path, alpha=0.5)
