@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -121,18 +121,30 @@ class Joined:
         right = F.T @ np.concatenate([B, c[:, personal, None]], axis=2)
         A = F.T @ B[:, :, personal] @ F
         flat = right.reshape(n * p, d + 1)
-        matrix = self._assembled(A)
         if n * p <= INVERTED:
-            factor = linalg.cholesky(matrix.toarray(), lower=True, check_finite=False)
+            factor = linalg.cholesky(self._dense(A), lower=True, check_finite=False)
             own = 2.0 * float(np.log(factor.diagonal()).sum())
             Z = linalg.cho_solve((factor, True), flat, check_finite=False)
-            blocks: Callable[[], Array] = lambda: _diagonal_blocks(factor, n, p)  # noqa: E731
+            blocks: Callable[[], Array] = partial(_diagonal_blocks, factor, n, p)
         else:
-            sparse_factor = _factor(matrix)
+            sparse_factor = _factor(self._assembled(A))
             own, Z = _log_det(sparse_factor), np.asarray(sparse_factor.solve(flat))
             blocks = _no_blocks
         log_det = own - p * self._log_det
         return Eliminated(log_det, Z.reshape(n, p, d + 1), flat.T @ Z, blocks)
+
+    def _dense(self, A: Array) -> Array:
+        n, p, _ = A.shape
+        matrix = np.zeros((n, p, n, p))
+        j = np.arange(p)
+        matrix[:, j, :, j] = self._dense_R
+        k = np.arange(n)
+        matrix[k, :, k, :] += A
+        return matrix.reshape(n * p, n * p)
+
+    @cached_property
+    def _dense_R(self) -> Array:
+        return np.asarray(self.R.toarray())
 
     def _assembled(self, A: Array) -> sparse.csc_array:
         n, p, _ = A.shape
