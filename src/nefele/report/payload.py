@@ -47,6 +47,7 @@ def payload(view: View) -> dict[str, Any]:
         "history": [[int(s.iteration), number(s.objective), number(s.gap)] for s in view.history],
         "total": n,
         "totalEdges": len(view.edges),
+        "centre": bool(view.centre),
         "outcome": _outcome(gain),
         **_nodes(view, kept),
         **_picture(view, kept),

@@ -60,6 +60,8 @@ class View:
     weights : array of shape (E,)
     positions : array of shape (n, 2), optional
         Coordinates (x, y), or (longitude, latitude) when `geographic`.
+    centre : bool
+        Whether a centre couples the nodes, which is not drawn.
     geographic : bool
     alphas : array of shape (K,)
         Descending.
@@ -129,6 +131,7 @@ class View:
     history: Sequence[Step] = field(default_factory=tuple)
     positions: Array | None = None
     geographic: bool = False
+    centre: bool = False
     ledger: Ledger | None = None
     cv_own: float = math.nan
     cv_pooled: float = math.nan

@@ -76,7 +76,7 @@ class ChosenPipeline(Pipeline):
 
     def _path(self, alphas: Array, chosen: int) -> Arrays:
         self.model, self._found = self._choice(self.rows)
-        return super()._path(alphas, chosen)
+        return {**super()._path(alphas, chosen), "clearest": np.array(-1)}
 
     def _proven(self, alpha: float, found: Arrays) -> bool:
         try:

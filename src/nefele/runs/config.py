@@ -290,7 +290,7 @@ k = 5                     # neighbours of each node, for coords and for "learn"
 
 task = "regression"       # or "classification"
 weighting = "rows"        # every row counts the same, or every node ("nodes")
-penalty = "l2"            # l2, l1, linf, squared_l2, huber
+penalty = "l2"            # l2, l1, linf, squared_l2, huber, or auto: the coupling is chosen
 alpha = "auto"            # by cross-validation inside the nodes, or a number >= 0
 # time = "date"           # the latest rows of each node are held out
 folds = 5

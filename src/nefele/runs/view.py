@@ -69,6 +69,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         tol=config.tol,
         history=steps,
         positions=found.get("positions"),
+        centre=config.chooses,
         geographic=bool(found.get("geographic", False)),
         pictures=pictures,
     )

@@ -225,6 +225,7 @@ function paintRamp(shade) {
   $('.legend', graphFigure).replaceChildren(element('li', {}, shade.name), element('li', {}, show(shade.low, 2), bar, show(shade.high, 2)));
   $('.says', graphFigure).textContent = shade.chosen
     ? 'Each node coloured by its model; the colours mean the same at every α.'
+    : run.centre ? 'Each node has a model of its own, drawn towards a common centre' + (run.totalEdges ? ' and towards its neighbours’.' : ', which couples all nodes; there are no edges.') + ' The colours show the models.'
     : !run.totalEdges ? 'There are no edges, so nothing couples the nodes: each has its own model, shown by its colour.'
       : `At this α each node has a model of its own, near its neighbours’ but equal to none, so the colours show the models.${K > 1 ? ' A stronger coupling shows clusters.' : ''}`;
 }
