@@ -21,6 +21,7 @@ from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
 from nefele.graph import Graph
+from nefele.losses import Hinge
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
@@ -120,7 +121,13 @@ class GTVBaseCV(GTVParameters):
         rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
         self._forget()
         if self._automatic:
-            return self._fit_auto(model, rows, (X, y, sample_weight, node_ids, groups))
+            self._check_auto()
+            graph = auto.graph_of(model, rows)
+            model._check_labels(rows, graph)
+            given = (X, y, sample_weight, node_ids, groups)
+            found = self._chosen(model, rows, graph)
+            if found is not None:
+                return self._fit_auto(model, rows, graph, given, found)
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
         scoring = self._scoring(model, X, sample_weight)
         design = fitting.make_design(model, rows)
@@ -146,21 +153,36 @@ class GTVBaseCV(GTVParameters):
         for name in ("coupling_", "candidates_", "scale_", "hub_"):
             self.__dict__.pop(name, None)
 
-    def _fit_auto(self, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
-        """Choose the coupling itself; see `nefele.estimators.auto`."""
-        self._check_auto()
-        curves = self.features in ("auto", "spline")
-        graph = auto.graph_of(model, rows)
-        model._check_labels(rows, graph)
-        choice = auto.choose_coupling(model, rows, graph, curves=curves)
-        known = all(np.isfinite(choice.errors.get(k, np.nan)).all() for k in ("coupled", "pooled"))
+    @property
+    def _curves(self) -> bool:
+        return self.features in ("auto", "spline")
+
+    def _chosen(self, model: Any, rows: Rows, graph: Graph) -> auto.Choice | None:
+        """A coupling; None for a path over alpha where the data are too large or have no fit."""
+        if auto.too_large(rows, graph):
+            return None
+        try:
+            return auto.choose_coupling(model, rows, graph, curves=self._curves)
+        except np.linalg.LinAlgError:
+            return None
+
+    def _fit_auto(
+        self,
+        model: Any,
+        rows: Rows,
+        graph: Graph,
+        given: tuple[Any, ...],
+        choice: auto.Choice,
+    ) -> Any:
+        """Fit with a coupling that was chosen; see `nefele.estimators.auto`."""
+        known = choice.judged and not isinstance(model._core_loss(), Hinge)
         if self.cv is None and self.scoring is None and known:
             self._record_auto(choice, rows, graph)
         else:
             X, y, sample_weight, node_ids, groups = given
             splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
             scorer, table = self._scoring(model, given[0], given[2])
-            args = (curves, scorer, table)
+            args = (self._curves, scorer, table)
             tried = Parallel(n_jobs=self.n_jobs)(
                 delayed(auto.run_fold)(model, rows, split, *args) for split in splits
             )
@@ -395,7 +417,7 @@ class GTVBaseCV(GTVParameters):
         results, k = self.cv_results_, self.best_index_
         count = results["n_clusters"][k]
         rule = " (one standard error from the best)" if self.one_se else ""
-        if self._automatic:
+        if hasattr(self, "coupling_"):
             return "\n".join(
                 [
                     f"coupling: {self.coupling_}",

@@ -38,6 +38,7 @@ from nefele.selection.verdict import Verdict
 Told = Callable[[str], object]
 
 _ALONE = 100.0  # deviation of coefficients, in units of the noise, that leaves nodes to themselves
+_MOST_SUMS = 5e7  # numbers in the sums of products of all nodes
 _WORK = 2e8  # numbers in one evaluation, beyond which own models are not compared
 
 
@@ -66,10 +67,21 @@ class Choice:
     errors: dict[str, Array]
     shift: float = 0.0
 
+    @property
+    def judged(self) -> bool:
+        """Whether there are predictions of left-out rows."""
+        names = ("coupled", "pooled")
+        return all(np.isfinite(self.errors.get(name, np.nan)).all() for name in names)
+
 
 def graph_of(model: Any, rows: Rows) -> Graph:
     """The graph of the model; without any, nodes that only the centre joins."""
     return graph_nodes(rows.node_ids) if model.graph is None else fitting.make_graph(model, rows)
+
+
+def too_large(rows: Rows, graph: Graph) -> bool:
+    """Whether the sums of products of all nodes would not fit into memory."""
+    return graph.n_nodes * (rows.X.shape[1] + 1) ** 2 > _MOST_SUMS
 
 
 def choose_coupling(

@@ -117,6 +117,8 @@ class Family:
         sums = Statistics.of(straight.data) if self.response.direct else None
         for name in (ONE, INTERCEPTS, SLOPES, CORRELATED):
             self._try(name, straight, sums=sums)
+        if not self.tried:
+            raise np.linalg.LinAlgError("No member of the family has a fit.")
         best = self._best()
         if self.curves:
             curved = self._with_curves(best)

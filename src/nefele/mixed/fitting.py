@@ -91,6 +91,8 @@ def fit(
         likelihood = Likelihood(Statistics.of(linear), personal, coupling, response.noise)
         found = estimate(likelihood, form, x, tol=tol)
         before, eta, x = eta, predictions(linear, personal, found), found.x
+        if not np.isfinite(eta).all():
+            raise np.linalg.LinAlgError("The linearised fit has no minimiser.")
         if np.abs(eta - before).max(initial=0.0) <= near * (1 + np.abs(eta).max(initial=0.0)):
             break
     return Fit(found, linear, personal, eta, unit * w)
