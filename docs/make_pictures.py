@@ -256,6 +256,14 @@ def draw_coupling(folder: Path, suffix: str = "svg", *, kind: Coupled) -> Path:
         return write_picture(figure, folder / f"coupling_{kind.model}.{suffix}")
 
 
+# What draws each picture, by the name of its file.
+DRAWN = {
+    "clusters": draw_clusters,
+    "theory": draw_theory,
+    **{f"coupling_{kind.model}": partial(draw_coupling, kind=kind) for kind in COUPLED},
+}
+
+
 def main() -> None:
     """Draw everything and print the numbers that the text quotes."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -264,8 +272,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     matplotlib.use("agg")
-    couplings = [partial(draw_coupling, kind=kind) for kind in COUPLED]
-    for draw in (draw_clusters, draw_theory, *couplings):
+    for draw in DRAWN.values():
         path = draw(arguments.out, arguments.format)
         print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
     fits = make_fits()
