@@ -6,8 +6,11 @@ Run `python docs/make_pictures.py` in an environment with the dev extra.
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,7 +24,7 @@ from nefele import theory
 IMAGES = Path(__file__).parent / "images"
 
 # Okabe and Ito's colours, told apart by shape as well.
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
+BLUE, ORANGE, GREEN = COLOURS = ("#0072B2", "#D55E00", "#009E73")
 MARKERS = ("o", "s", "^")
 INK, FAINT = "#222222", "#9a9a9a"
 
@@ -114,10 +117,9 @@ def draw_parameters(ax: plt.Axes, fits: Fits) -> None:
     ax.legend(handles, ["own data only", "nefele", "truth"], loc="lower right", borderaxespad=0.2)
 
 
-def draw_clusters(folder: Path, suffix: str = "svg") -> Path:
-    """The picture of the README."""
-    fits = make_fits()
-    style = {
+def house_style() -> dict[str, Any]:
+    """Of the pictures that are not made by functions of the package."""
+    return {
         "font.family": "DejaVu Sans",
         "font.size": 11,
         "axes.titlesize": 13,
@@ -131,17 +133,25 @@ def draw_clusters(folder: Path, suffix: str = "svg") -> Path:
         "legend.handletextpad": 0.4,
         "svg.hashsalt": "nefele",
     }
-    with matplotlib.rc_context(style):
+
+
+def write_picture(figure: plt.Figure, path: Path) -> Path:
+    """As an opaque white card: the same contrast on white and on dark pages."""
+    extra = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 100}
+    figure.savefig(path, facecolor="white", **extra)
+    plt.close(figure)
+    return path
+
+
+def draw_clusters(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of the README."""
+    fits = make_fits()
+    with matplotlib.rc_context(house_style()):
         figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.1), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.16, h_pad=0.16, wspace=0.04)
         draw_network(axes[0], fits)
         draw_parameters(axes[1], fits)
-        path = folder / f"clusters.{suffix}"
-        extra = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 100}
-        # An opaque white card: the same contrast on white and on dark pages.
-        figure.savefig(path, facecolor="white", **extra)
-        plt.close(figure)
-    return path
+        return write_picture(figure, folder / f"clusters.{suffix}")
 
 
 def draw_theory(folder: Path, suffix: str = "svg") -> Path:
@@ -153,11 +163,105 @@ def draw_theory(folder: Path, suffix: str = "svg") -> Path:
         figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.1), layout="constrained")
         theory.plot_certified(theory.certify_clusters(result), problem, ax=axes[0])
         theory.plot_critical_flow(theory.critical_lambda(problem), problem, ax=axes[1])
-        path = folder / f"theory.{suffix}"
-        extra = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 100}
-        figure.savefig(path, facecolor="white", **extra)
-        plt.close(figure)
-    return path
+        return write_picture(figure, folder / f"theory.{suffix}")
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """A picture of docs/which_coupling.md: the slopes of its nodes and a coupling that suits."""
+
+    slopes: str  # by the names of the page
+    model: str
+    title: str
+    colour: str
+    marker: str
+
+
+COUPLED = (
+    Coupled("apart", "centre", "Each by itself, around a centre", BLUE, "o"),
+    Coupled("smooth", "graph", "Neighbours are alike", ORANGE, "s"),
+    Coupled("steps", "clusters", "Groups, and jumps between them", GREEN, "^"),
+)
+
+
+@cache
+def page_names() -> dict[str, Any]:
+    """Data and models of docs/which_coupling.md, as its first block makes them."""
+    text = (Path(__file__).parent / "which_coupling.md").read_text(encoding="utf-8")
+    found = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    return names
+
+
+def draw_sketch(ax: plt.Axes, kind: Coupled) -> None:
+    """Who is joined to whom, for nine nodes; dotted where the models of neighbours differ."""
+    k = np.arange(9)
+    if kind.model == "centre":
+        turn = 2 * np.pi * k / 9
+        at = np.column_stack([np.cos(turn), np.sin(turn)])
+        ends, cut = [(np.zeros(2), point) for point in at], ()
+        ax.scatter(0, 0, s=90, color="white", edgecolors=kind.colour, linewidths=1.8, zorder=2)
+    else:
+        at = np.column_stack([np.sin(2.2 * k / 8 * np.pi) / 1.6, 1.0 - k / 4])
+        ends, cut = (
+            list(zip(at[:-1], at[1:], strict=True)),
+            (2, 5) if kind.model == "clusters" else (),
+        )
+    for i, pair in enumerate(ends):
+        style = {"color": INK, "ls": ":"} if i in cut else {"color": FAINT}
+        ax.plot(*np.array(pair).T, lw=1.4, zorder=1, **style)
+    ax.scatter(*at.T, s=52, color=kind.colour, marker=kind.marker, zorder=2)
+    ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
+    ax.set_axis_off()
+
+
+def draw_slopes(ax: plt.Axes, kind: Coupled) -> None:
+    """The slope of each node: the truth, from own data only, and coupled."""
+    page = page_names()
+    rows = (page["X"], page["targets"][kind.slopes])
+    names = ("own", kind.model)
+    own, found = (page["models"][name].fit(*rows, node_ids=page["node_ids"]) for name in names)
+    place, truth = page["place"], page["slopes"][kind.slopes]
+    ax.vlines(place, own.coef_[:, 0], found.coef_[:, 0], color=FAINT, lw=0.7, zorder=1)
+    ax.scatter(place, own.coef_[:, 0], color=FAINT, s=20, lw=0, zorder=1)
+    ax.scatter(place, truth, color=INK, marker="_", s=34, lw=1.6, zorder=3)
+    style = {"color": kind.colour, "marker": kind.marker, "s": 30}
+    ax.scatter(place, found.coef_[:, 0], edgecolors="white", linewidths=0.5, zorder=2, **style)
+    if kind.model == "centre":
+        ax.axhline(found.centre_coef_[0], color=kind.colour, lw=1.0, ls="--", zorder=1)
+    ax.set_title(kind.title, loc="left")
+    ax.set(xlabel="node, along the river", ylabel="slope", ylim=(-2.8, 4.6))
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    handles = [
+        Line2D([], [], ls="", marker="o", color=FAINT, ms=5),
+        Line2D([], [], ls="", marker=kind.marker, color=kind.colour, ms=6),
+        Line2D([], [], ls="", marker="_", color=INK, mew=1.8, ms=8),
+    ]
+    text = ["own data only", kind.model, "truth"]
+    ax.legend(handles, text, loc="upper right", ncols=3, columnspacing=1.2, borderaxespad=0.1)
+
+
+def draw_coupling(folder: Path, suffix: str = "svg", *, kind: Coupled) -> Path:
+    """One picture of docs/which_coupling.md."""
+    with matplotlib.rc_context(house_style()):
+        figure, axes = plt.subplots(
+            1, 2, figsize=(8.6, 2.9), layout="constrained", width_ratios=[1, 3.6]
+        )
+        figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+        draw_sketch(axes[0], kind)
+        draw_slopes(axes[1], kind)
+        return write_picture(figure, folder / f"coupling_{kind.model}.{suffix}")
+
+
+# What draws each picture, by the name of its file.
+DRAWN = {
+    "clusters": draw_clusters,
+    "theory": draw_theory,
+    **{f"coupling_{kind.model}": partial(draw_coupling, kind=kind) for kind in COUPLED},
+}
 
 
 def main() -> None:
@@ -168,7 +272,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     matplotlib.use("agg")
-    for draw in (draw_clusters, draw_theory):
+    for draw in DRAWN.values():
         path = draw(arguments.out, arguments.format)
         print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
     fits = make_fits()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         GTVRegressorCV,
         WithinNodeKFold,
         bootstrap_intervals,
+        components_of,
         keep_node,
         load,
     )
@@ -79,6 +80,7 @@ __all__ = [
     "as_graph",
     "baselines",
     "bootstrap_intervals",
+    "components_of",
     "datasets",
     "encoding",
     "estimators",
@@ -118,6 +120,7 @@ _LAZY = {
         "GraphSignalSmoother",
         "WithinNodeKFold",
         "bootstrap_intervals",
+        "components_of",
         "keep_node",
         "load",
     ),

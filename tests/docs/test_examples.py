@@ -125,9 +125,18 @@ def pictures():
     return load(ROOT / "docs" / "make_pictures.py")
 
 
-@pytest.mark.parametrize("name", ["draw_clusters", "draw_theory"])
+PICTURES = ["clusters", "theory", "coupling_centre", "coupling_graph", "coupling_clusters"]
+
+
+def test_every_picture_is_drawn_here(pictures):
+    committed = {path.stem for path in (ROOT / "docs" / "images").glob("*.svg")}
+    assert committed == set(pictures.DRAWN) == set(PICTURES)
+
+
+@pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_drawn_and_small(pictures, tmp_path, name):
-    path = getattr(pictures, name)(tmp_path)
+    path = pictures.DRAWN[name](tmp_path)
+    assert path.stem == name
     committed = ROOT / "docs" / "images" / path.name
     for file in (path, committed):
         assert file.stat().st_size < 150 * 1024

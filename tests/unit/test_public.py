@@ -34,6 +34,7 @@ EXPORTED = {
         "as_graph",
         "baselines",
         "bootstrap_intervals",
+        "components_of",
         "datasets",
         "encoding",
         "estimators",
@@ -175,6 +176,7 @@ EXPORTED = {
     "nefele.encoding": ["TableEncoder", "group_level"],
     "nefele.estimators": [
         "ClusterPath",
+        "Components",
         "ConvexClustering",
         "ForwardWithinNode",
         "GTVClassifier",
@@ -191,6 +193,7 @@ EXPORTED = {
         "TrainingRows",
         "WithinNodeKFold",
         "bootstrap_intervals",
+        "components_of",
         "keep_node",
         "load",
     ],

@@ -2,6 +2,7 @@
 
 from nefele.estimators.classifier import GTVClassifier
 from nefele.estimators.clustering import ClusterPath, ConvexClustering
+from nefele.estimators.components import Components, components_of
 from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
 from nefele.estimators.graph_selector import GraphSelectorCV
 from nefele.estimators.intervals import Intervals, bootstrap_intervals
@@ -14,6 +15,7 @@ from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold
 
 __all__ = [
     "ClusterPath",
+    "Components",
     "ConvexClustering",
     "ForwardWithinNode",
     "GTVClassifier",
@@ -30,6 +32,7 @@ __all__ = [
     "TrainingRows",
     "WithinNodeKFold",
     "bootstrap_intervals",
+    "components_of",
     "keep_node",
     "load",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from nefele._ids import describe, distinct
 from nefele.data import LocalData
 from nefele.estimators import design as designs
 from nefele.estimators import saving
+from nefele.estimators.coefficients import table_of_models
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.layout import Layout
 from nefele.estimators.metric import check_layout, make_layout
@@ -26,6 +27,9 @@ from nefele.losses import Loss, PointwiseLoss, Zero
 from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result, equal_groups
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(eq=False, repr=False)
@@ -110,6 +114,33 @@ class GTVBase(RowsBase, GTVParameters):
         """
         check_is_fitted(self, "coef_")
         saving.save(self, path, rows=rows)
+
+    def coef_frame(self) -> pl.DataFrame:
+        """The models of all nodes as a table, to read, sort, join and write to a file.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per node, with more than two classes one per node and class: `node`, its id as
+            text, `class` in the second case, the coefficient of each feature, `intercept`, and
+            `rows`, how many the node was fitted to, or the sum of their weights; missing for a
+            model that was saved without rows. With `hub` > 0 the last row is the centre's,
+            "(centre)". A feature whose name is taken by another column gets an underscore. Common
+            curves (`features="spline"`) come on top of these models.
+
+        Examples
+        --------
+        >>> import nefele
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 3.0, 2.0, 4.0]
+        >>> model = nefele.GTVRegressor(penalty="squared_l2", hub=1.0, alpha=0.01)
+        >>> table = model.fit(X, y, node_ids=list("aabb")).coef_frame()
+        >>> table.columns, table["node"].to_list(), table["rows"].to_list()
+        (['node', 'x0', 'intercept', 'rows'], ['a', 'b', '(centre)'], [2, 2, 0])
+        >>> table["intercept"].round(2).to_list()
+        [1.0, 2.0, 1.5]
+        """
+        check_is_fitted(self, "coef_")
+        return table_of_models(self)
 
     def solution(self) -> tuple[Problem, Array, Array] | None:
         """The fit as the core has it: the problem, its parameters and its duals.

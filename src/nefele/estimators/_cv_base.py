@@ -6,7 +6,7 @@ import copy
 import inspect
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,6 +30,9 @@ from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer
 from nefele.selection.verdict import Verdict
 from nefele.selection.widening import joined, widen
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _BASELINES = ("own", "pooled")
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
@@ -400,6 +403,11 @@ class GTVBaseCV(GTVParameters):
         """The target of each row, or its likeliest class, by its own model; shape (n_rows,)."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, node_ids=node_ids)
+
+    def coef_frame(self) -> pl.DataFrame:
+        """The models of all nodes as a table, see the same of the estimator with a fixed alpha."""
+        check_is_fitted(self)
+        return self.best_estimator_.coef_frame()
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""
