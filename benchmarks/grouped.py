@@ -28,7 +28,7 @@ from report import processor
 HERE = Path(__file__).parent
 CACHE = HERE.parent / ".bench" / "grouped" / "cache"
 SEEDS = (0, 1, 2)
-LIMIT = 900.0  # seconds of the clock for a method on a dataset, all splits
+LIMIT = 1800.0  # seconds of the clock for a method on a dataset, all splits
 PACKAGES = ("numpy", "scipy", "scikit-learn", "statsmodels", "scikit-lego", "mgwr")
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
