@@ -127,6 +127,14 @@ def test_variance_components_in_the_units_of_the_coefficients():
         components_of(nefele.GTVRegressor(graphs.chain(N)).fit(X, y, node_ids=ids))
 
 
+def test_a_target_without_a_minimiser_is_said():
+    X, y, ids = made()
+    model = GTVRegressorCV(loss="poisson", n_alphas=2, cv=2)
+    with pytest.warns(nefele.DataWarning):
+        model.fit(X, np.zeros(len(y)), node_ids=ids)
+    assert model.predict(X, node_ids=ids).max() < 1e-3
+
+
 def test_an_estimator_that_is_fitted_again_forgets():
     X, y, ids = made(level=2.0)
     model = GTVRegressorCV().fit(X, y, node_ids=ids)

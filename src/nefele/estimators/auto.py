@@ -111,6 +111,8 @@ def choose_coupling(
         shared[-1] += shift
         layout = replace(layout, shared=shared)
     alpha = alpha_of(member, graph, loss)
+    if not (np.isfinite(layout.F).all() and np.isfinite(layout.shared).all() and alpha > 0):
+        raise np.linalg.LinAlgError("The chosen coupling has no finite scale.")
     return Choice(layout, alpha, best.words, member, family.tried, errors, shift)
 
 

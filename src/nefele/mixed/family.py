@@ -30,6 +30,7 @@ from nefele.mixed.statistics import Statistics
 ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
 _MOST_CORRELATED = 5  # coefficients that may depend on each other
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
+_NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 _WORTH = 2.0  # gain of the deviance from which a graph is tried: that of its one number
 _TOGETHER = 1e-3  # deviation, relative to the noise, that is none
@@ -179,7 +180,8 @@ class Family:
         z, w = self.response.linear(best.fit.eta, columns.data.y)
         weight = w if columns.data.sample_weight is None else w * columns.data.sample_weight
         data = LocalData(columns.data.X, z, columns.data.ptr, sample_weight=weight)
-        likelihood = Likelihood(Statistics.of(data), personal, noise=self.response.noise)
+        sums = Statistics.of(data, best.fit.count)
+        likelihood = Likelihood(sums, personal, noise=self.response.noise)
         n_F = len(form.entries[0])
         if n_F != len(best.fit.found.form.entries[0]):
             return columns
@@ -268,9 +270,7 @@ class Family:
 
     def _at(self, start: Fit, coupling: Coupling) -> Fit:
         """The models at given components."""
-        likelihood = Likelihood(
-            Statistics.of(start.data), start.personal, coupling, self.response.noise
-        )
+        likelihood = Likelihood(start.sums(), start.personal, coupling, self.response.noise)
         form, x = start.found.form, start.found.x
         model = likelihood(form.F(x), form.ridge(x), slopes=False)
         found = replace(start.found, F=form.F(x), ridge=form.ridge(x), model=model)
@@ -301,7 +301,8 @@ class Family:
         by_node = np.bincount(self.table.owner, extra, self.table.n_nodes)
         n = len(by_node)
         error = np.sqrt(n / max(n - 1, 1) * ((by_node - by_node.mean()) ** 2).sum())
-        return bool(extra.sum() <= _NOT_WORSE * error)
+        allowed = _NOT_WORSE if self.response.direct else _NOT_CLEARLY_WORSE
+        return bool(extra.sum() <= allowed * error)
 
 
 def _awake(tried: Tried) -> Tried:

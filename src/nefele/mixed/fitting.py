@@ -33,6 +33,8 @@ class Fit:
         Linear predictors of the rows.
     unit : array of shape (n_rows,)
         The weight of a single row, see `leverages`.
+    count : array of shape (n_rows,)
+        How many rows each stands for.
     """
 
     found: Estimate
@@ -40,6 +42,11 @@ class Fit:
     personal: Index
     eta: Array
     unit: Array
+    count: Array
+
+    def sums(self) -> Statistics:
+        """Sums of the rows, as a likelihood takes them."""
+        return Statistics.of(self.data, self.count)
 
     def left_out(self) -> Array:
         """Linear predictor of each row by a fit without it; exact for a normal target."""
@@ -82,17 +89,17 @@ def fit(
     if response.direct:
         known = Statistics.of(data) if sums is None else sums
         found = estimate(Likelihood(known, personal, coupling), form, x, tol=tol)
-        return Fit(found, data, personal, predictions(data, personal, found), unit)
+        return Fit(found, data, personal, predictions(data, personal, found), unit, weight)
     eta = response.start(data.y) if start is None else start.eta
     near = _SAME if tol > FAIR else 1e-2 * _SAME
     for _ in range(_ROUNDS):
         z, w = response.linear(eta, data.y)
         linear = LocalData(data.X, z, data.ptr, data.ids, sample_weight=weight * w)
-        likelihood = Likelihood(Statistics.of(linear), personal, coupling, response.noise)
+        likelihood = Likelihood(Statistics.of(linear, weight), personal, coupling, response.noise)
         found = estimate(likelihood, form, x, tol=tol)
         before, eta, x = eta, predictions(linear, personal, found), found.x
         if not np.isfinite(eta).all():
             raise np.linalg.LinAlgError("The linearised fit has no minimiser.")
         if np.abs(eta - before).max(initial=0.0) <= near * (1 + np.abs(eta).max(initial=0.0)):
             break
-    return Fit(found, linear, personal, eta, unit * w)
+    return Fit(found, linear, personal, eta, unit * w, weight)

@@ -10,7 +10,6 @@ from nefele._checks import Array
 from nefele.mixed.coupling import Joined
 from nefele.mixed.fitting import Fit
 from nefele.mixed.likelihood import Likelihood
-from nefele.mixed.statistics import Statistics
 
 _WIDER = 1.7  # factor of the deviations at which a graph is tried as well
 
@@ -21,7 +20,7 @@ class Scan:
     def __init__(self, fitted: Fit, noise: float | None, joined: Joined | None = None) -> None:
         self.fitted, self.noise = fitted, noise
         self.spread = 1.0 if joined is None else joined.spread
-        self.sums = Statistics.of(fitted.data)
+        self.sums = fitted.sums()
 
     def deviance(self, joined: Joined, size: float = 1.0) -> float:
         likelihood = Likelihood(self.sums, self.fitted.personal, joined, self.noise)

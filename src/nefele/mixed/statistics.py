@@ -41,15 +41,19 @@ class Statistics:
     rows: Array
 
     @classmethod
-    def of(cls, data: LocalData) -> Statistics:
-        """The sums of local datasets; weights of rows count as so many rows."""
+    def of(cls, data: LocalData, count: Array | None = None) -> Statistics:
+        """The sums of local datasets; weights of rows count as so many rows.
+
+        With `count`, shape (n_rows,), these are the numbers of rows, and the weights are
+        precisions: those of a linearised target.
+        """
         n, d = data.n_nodes, data.X.shape[1]
         weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
         G, c = np.zeros((n, d, d)), np.zeros((n, d))
         add_rows(data.X, data.y, weight, data.row_node, G, c)
         mirror(G)
-        yy, rows = data.node_sum(weight * data.y**2), data.node_sum(weight)
-        return cls(G, c, yy, rows)
+        rows = data.node_sum(weight if count is None else count)
+        return cls(G, c, data.node_sum(weight * data.y**2), rows)
 
     def __sub__(self, other: Statistics) -> Statistics:
         """What is left without the rows of `other`, which are some of these."""
