@@ -30,9 +30,9 @@ def default(part: Part) -> Callable[[Part], np.ndarray]:
     return predict
 
 
-def features(part: Part) -> np.ndarray:
-    """What is handed over as X."""
-    return part.X
+def features(part: Part) -> pd.DataFrame:
+    """What is handed over as X: the table as it came, text as text."""
+    return part.table
 
 
 def middles(part: Part) -> pd.DataFrame:
