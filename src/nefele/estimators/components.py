@@ -22,14 +22,16 @@ class Components:
         Features, and "intercept" (at the mean of the features) the last.
     deviation : array of shape (d + 1,)
         Standard deviation of each coefficient over the nodes, 0 where it is common; in the units
-        of the coefficient.
+        of the coefficient. With a graph that of a node's deviation from its neighbours and the
+        centre, as the metric has it.
     noise : float or None
         Standard deviation of the rows around their node's model; None for classes and counts.
     intraclass : float or None
         Share of the variance at the mean of the features that is between nodes.
-    shrinkage : array of shape (n_nodes,)
+    shrinkage : array of shape (n_nodes,) or None
         How far each node's intercept is drawn from its own rows to the others, from 0 to 1: the
-        noise's share, s2 / (s2 + m S) for m rows and the variance S of intercepts.
+        noise's share, s2 / (s2 + m S) for m rows and the variance S of intercepts. None for
+        classes and counts.
 
     Examples
     --------
@@ -46,7 +48,7 @@ class Components:
     deviation: Array
     noise: float | None
     intraclass: float | None
-    shrinkage: Array
+    shrinkage: Array | None
 
     def rows(self) -> list[tuple[str, str]]:
         """The components as label and value."""
@@ -95,13 +97,12 @@ def components_of(model: Any) -> Components:
     names = model._names() or [f"x{j}" for j in range(d)]
     counts = _counts(model)
     noise = _noise(model, counts)
-    between = deviation[-1] ** 2 if layout.fit_intercept else 0.0
-    variance = 1.0 if noise is None else noise**2
-    total = between + variance
-    share = between / total if noise is not None and total > 0 else None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shrinkage = variance / (variance + counts * between)
     whole = [*names, "intercept"] if layout.fit_intercept else list(names)
+    between = deviation[-1] ** 2 if layout.fit_intercept else 0.0
+    if noise is None or not between + noise**2 > 0:
+        return Components(whole, deviation, noise, None, None)
+    share = between / (between + noise**2)
+    shrinkage = noise**2 / np.maximum(noise**2 + counts * between, np.finfo(float).tiny)
     return Components(whole, deviation, noise, share, shrinkage)
 
 
