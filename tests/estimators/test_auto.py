@@ -137,6 +137,16 @@ def test_a_target_without_a_minimiser_is_said():
     assert model.predict(X, node_ids=ids).max() < 1e-3
 
 
+@pytest.mark.parametrize("total", [1.0, 20.0])
+def test_small_weights_are_relative(total):
+    X, y, ids = made(level=2.0)
+    plain = GTVRegressorCV().fit(X, y, node_ids=ids)
+    weight = np.full(len(y), total / len(y))
+    found = GTVRegressorCV().fit(X, y, weight, node_ids=ids)
+    assert found.coupling_ == plain.coupling_
+    np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-6)
+
+
 def test_an_estimator_that_is_fitted_again_forgets():
     X, y, ids = made(level=2.0)
     model = GTVRegressorCV().fit(X, y, node_ids=ids)

@@ -21,7 +21,7 @@ def predict(
         typer.Option(help="CSV or Parquet file to write.", show_default="CSV to the screen"),
     ] = None,
     unseen: Annotated[
-        str, typer.Option(help="What to do with ids that have no model: raise, or pooled.")
+        str, typer.Option(help="What to do with ids that have no model: raise, pooled or centre.")
     ] = "raise",
     column: Annotated[str, typer.Option(help="Name of the new column.")] = "prediction",
     drop_missing: Annotated[

@@ -358,6 +358,8 @@ class GTVBase(RowsBase, GTVParameters):
                 raise ValueError(f"coords must have every unseen node; missing: {missing}.")
             return place, self.coef_, self.intercept_
         why = 'Use unseen="pooled", or "nearest" with coords, or add the nodes to the graph.'
+        if hasattr(self, "centre_coef_"):
+            why = 'Use unseen="centre" or "pooled", or "nearest" with coords.'
         raise ValueError(unseen_message(self.nodes_, ids[lost], why))
 
 

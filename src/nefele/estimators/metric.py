@@ -41,12 +41,17 @@ def response_of(loss: Loss) -> Response:
 
 
 def table_of(rows: Rows, graph: Graph, intercept: bool) -> Table:
-    """Rows as the family of mixed models takes them."""
+    """Rows as the family of mixed models takes them.
+
+    A weight of 2 is two rows. Weights of a mean below 1 are relative: their mean is made 1, since
+    rows that hardly count would leave nothing to estimate from.
+    """
+    weight = rows.sample_weight / min(1.0, float(rows.sample_weight.mean()))
     d = rows.X.shape[1]
     return Table(
         rows.X,
         rows.y,
-        rows.sample_weight,
+        weight,
         graph.positions(rows.node_ids),
         graph.n_nodes,
         intercept,

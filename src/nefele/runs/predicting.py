@@ -21,17 +21,23 @@ def predict_table(
     """The rows of a file with a column of predictions, and what a reader must know.
 
     The file has the node ids and the features of the finished run in `folder`. `unseen` says what
-    to do with ids that have no model: "raise" or "pooled".
+    to do with ids that have no model: "raise", "pooled" or "centre".
     """
     import polars as pl
 
     from nefele.estimators import load
 
-    check_name(unseen, ("raise", "pooled"), "rule for unseen ids")
+    check_name(unseen, ("raise", "pooled", "centre"), "rule for unseen ids")
     facts = folder.finished_facts()
     config = folder.read_config()
     folder.check_results(facts)
     model = load(folder.file("model.nefele"))
+    if unseen == "centre":
+        if not hasattr(model, "centre_coef_"):
+            raise ValueError(
+                '--unseen centre needs a run with a centre, "--penalty auto". Use --unseen pooled.'
+            )
+        model.set_params(unseen="centre")
     features = tuple(facts["features"])
     folder.check_steady(facts)
     table = Table.read(path)
@@ -95,4 +101,5 @@ def _unknown(model: Any, ids: NDArray[Any], name: str, unseen: str) -> list[str]
             f"{text}. The run knows {len(model.nodes_)}: {describe(model.nodes_)}. Use "
             "--unseen pooled to predict them by the model of all rows."
         )
-    return [f"{text}; {int(lost.sum())} rows are predicted by the model of all rows."]
+    by = "the model of the centre" if unseen == "centre" else "the model of all rows"
+    return [f"{text}; {int(lost.sum())} rows are predicted by {by}."]

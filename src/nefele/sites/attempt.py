@@ -157,6 +157,7 @@ class Attempt:
         self, carrier: Carrier, net: Network, gone: list[str], held: dict[str, Any], books: Books
     ) -> SiteRun:
         site, federation = self.site, self.site.federation
+        self._check_rows()
         key = run_key(site.run_folder / "run.key")
         peers = site.network.of(site.name).peers  # those who have left are told so
         seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
@@ -185,18 +186,37 @@ class Attempt:
         self.status.write(state="finished", late={}, why="", **books.over_all())
         return SiteRun(site.run_folder, learnt, driver, gone, facts)
 
-    def _meta(self, gone: list[str], held: dict[str, Any]) -> bytes:
-        """What a journal belongs to: another file, other rows or versions are another run."""
+    def _digest(self) -> str:
+        """A hash of the rows; it stays here."""
         rows = self.rows
         digest = hashlib.sha256()
         for array in (rows.X, rows.y, np.array(rows.node_ids, dtype=str)):
             digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _check_rows(self) -> None:
+        """Refuse to go on with other rows than the run began with, its folder lost or not.
+
+        Neighbours answer a site that comes back from what they have heard: they would end with a
+        mixture of both.
+        """
+        file = self.site.run_folder.parent / f"rows-{self.site.run_name}.sha256"
+        if not file.is_file():
+            write(file, self._digest().encode())
+        elif file.read_bytes() != self._digest().encode():
+            raise ValueError(
+                f"Run {self.site.run_name} must go on with the rows it began with here; they have "
+                "changed. Put them back, or agree with all members on a new run: --run NAME."
+            )
+
+    def _meta(self, gone: list[str], held: dict[str, Any]) -> bytes:
+        """What a journal belongs to: another file, other rows or versions are another run."""
         found = {
             "federation": self.site.federation.hash,
             "run": self.site.run_name,
             "without": gone,
             "held": held,
-            "rows": digest.hexdigest(),
+            "rows": self._digest(),
             "model": mark_of(self.site.config.model),
             "versions": {
                 name: version(name)

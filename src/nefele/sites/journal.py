@@ -65,7 +65,7 @@ class Journal:
             self._file.close()
             raise ValueError(
                 f"{str(path)!r} must belong to this run with these rows and this version; it does "
-                "not. Put the files back, or remove the folder of the run to begin anew."
+                "not. Put the files back, or agree with all members on a new run: --run NAME."
             )
         self._kept: list[Record] = []
         self._end = self._start

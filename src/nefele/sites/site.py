@@ -150,8 +150,9 @@ class Site:
             if said and len(said) < _SHORTEST:
                 got = f"got {said}, and its first {_SHORTEST} characters are the least"
             raise ValueError(
-                f"A run starts only with the hash that people here agreed to; {got}. Read what "
-                f"leaves the site: nefele site check {self.folder}"
+                f"A run starts only with the hash that people here agreed to; {got}. That of the "
+                f"file here begins with {wanted[:16]}. Read what leaves the site: nefele site "
+                f"check {self.folder}"
             )
 
     def make_carrier(self) -> Carrier:
