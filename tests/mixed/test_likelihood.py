@@ -101,15 +101,3 @@ def test_a_target_without_any_variance_gives_numbers():
     flat = type(data)(data.X, np.zeros(data.n_rows), data.ptr)
     found = estimate(Likelihood(Statistics.of(flat), np.array([2])), Form(1, False, NONE))
     assert np.isfinite(found.model.b).all()
-
-
-def test_statistics_of_some_rows_are_taken_off_those_of_all():
-    data = grouped(n=4)
-    keep = np.arange(data.n_rows) % 3 > 0
-    parts = [
-        Statistics.of(type(data).from_long(data.X[m], data.y[m], data.row_node[m], np.arange(4)))
-        for m in (keep, ~keep)
-    ]
-    rest = Statistics.of(data) - parts[1]
-    np.testing.assert_allclose(rest.G, parts[0].G, atol=1e-10)
-    np.testing.assert_allclose(rest.c, parts[0].c, atol=1e-10)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._kernels.mixed import add_rows, mirror
@@ -55,12 +54,6 @@ class Statistics:
         rows = data.node_sum(weight if count is None else count)
         return cls(G, c, data.node_sum(weight * data.y**2), rows)
 
-    def __sub__(self, other: Statistics) -> Statistics:
-        """What is left without the rows of `other`, which are some of these."""
-        return Statistics(
-            self.G - other.G, self.c - other.c, self.yy - other.yy, self.rows - other.rows
-        )
-
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
@@ -70,7 +63,3 @@ class Statistics:
     def d(self) -> int:
         """Number of columns."""
         return self.c.shape[1]
-
-    def take(self, nodes: NDArray[np.int64] | NDArray[np.bool_]) -> Statistics:
-        """Those of some nodes."""
-        return Statistics(self.G[nodes], self.c[nodes], self.yy[nodes], self.rows[nodes])

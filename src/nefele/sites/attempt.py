@@ -133,10 +133,10 @@ class Attempt:
                     return self._epoch(carrier, net, gone, held, books)
                 except AbsentError as error:
                     self._leave(error, gone, held)
-        except BaseException:
+        except Exception:
             self.status.write(state="failed")
             raise
-        finally:
+        finally:  # stopped by a person: the status shows that nobody works, as after a kill
             carrier.close()
 
     def _network(self, gone: list[str]) -> Network:
