@@ -16,12 +16,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
-from nefele.estimators import auto, fitting
+from nefele.estimators import choosing, fitting
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
-from nefele.graph import Graph
-from nefele.losses import Hinge
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
@@ -124,13 +122,10 @@ class GTVBaseCV(GTVParameters):
         rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
         self._forget()
         if self._automatic:
-            self._check_auto()
-            graph = auto.graph_of(model, rows)
-            model._check_labels(rows, graph)
+            choosing.check(self)
             given = (X, y, sample_weight, node_ids, groups)
-            found = self._chosen(model, rows, graph)
-            if found is not None:
-                return self._fit_auto(model, rows, graph, given, found)
+            if choosing.fit(self, model, rows, given):
+                return self
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
         scoring = self._scoring(model, X, sample_weight)
         design = fitting.make_design(model, rows)
@@ -155,88 +150,6 @@ class GTVBaseCV(GTVParameters):
     def _forget(self) -> None:
         for name in ("coupling_", "candidates_", "scale_", "hub_"):
             self.__dict__.pop(name, None)
-
-    @property
-    def _curves(self) -> bool:
-        return self.features in ("auto", "spline")
-
-    def _chosen(self, model: Any, rows: Rows, graph: Graph) -> auto.Choice | None:
-        """A coupling; None for a path over alpha where the data are too large or have no fit."""
-        if auto.too_large(rows, graph):
-            return None
-        try:
-            return auto.choose_coupling(model, rows, graph, curves=self._curves)
-        except np.linalg.LinAlgError:
-            return None
-
-    def _fit_auto(
-        self,
-        model: Any,
-        rows: Rows,
-        graph: Graph,
-        given: tuple[Any, ...],
-        choice: auto.Choice,
-    ) -> Any:
-        """Fit with a coupling that was chosen; see `nefele.estimators.auto`."""
-        known = choice.judged and not isinstance(model._core_loss(), Hinge)
-        if self.cv is None and self.scoring is None and known:
-            self._record_auto(choice, rows, graph)
-        else:
-            X, y, sample_weight, node_ids, groups = given
-            splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
-            scorer, table = self._scoring(model, given[0], given[2])
-            args = (self._curves, scorer, table)
-            tried = Parallel(n_jobs=self.n_jobs)(
-                delayed(auto.run_fold)(model, rows, split, *args) for split in splits
-            )
-            self.alphas_ = np.array([choice.alpha])
-            self._record([fold for fold in tried if np.isfinite(fold.scores).all()], tried)
-        auto.apply(model, choice, rows.X.shape[1])
-        design = model._make_design(rows, graph)
-        self.best_estimator_ = fitting.fit_design(
-            model, rows, design, auto.start_of(choice, design)
-        )
-        self.clearest_alpha_: float | None = None
-        self.clearest_clusters_: Any = None
-        self.cv_results_["n_clusters"] = np.array([int(model.clusters_.max()) + 1])
-        self.coupling_ = choice.words
-        self.candidates_ = auto.table_of_candidates(choice, rows)
-        self.scale_, self.hub_ = model.scale, model.hub
-        self._copy(model)
-        return self
-
-    def _check_auto(self) -> None:
-        if self.alphas is not None:
-            raise ValueError(
-                'alphas must go with a penalty by name, such as penalty="l2"; the coupling that '
-                'penalty="auto" chooses has a strength of its own.'
-            )
-        coupled = self.couple is None and self.couple_intercept
-        if self.scale is not None or self.hub or not coupled:
-            raise ValueError(
-                "scale, hub, couple and couple_intercept must go with a penalty by name, such as "
-                '"squared_l2"; penalty="auto" chooses what is personal and how far.'
-            )
-
-    def _record_auto(self, choice: auto.Choice, rows: Rows, graph: Graph) -> None:
-        """Scores at rows left out one by one."""
-        self.alphas_ = np.array([choice.alpha])
-        self.alpha_ = self.best_alpha_ = choice.alpha
-        self.best_index_, self.n_left_out_ = 0, 0
-        means = {
-            name: -float(np.average(errors, weights=rows.sample_weight))
-            for name, errors in choice.errors.items()
-        }
-        self.best_score_ = means["coupled"]
-        self.cv_results_ = {
-            "alpha": self.alphas_.copy(),
-            "mean_test_score": np.array([self.best_score_]),
-            "std_test_score": np.zeros(1),
-            "rank_test_score": np.ones(1, dtype=np.int64),
-        }
-        self._n_judged = self._n_own = len(rows.y)
-        self.baseline_scores_ = {"own": means["own"], "pooled": means["pooled"]}
-        self._take_verdict(auto.verdict_of(choice, rows, graph))
 
     def _take_verdict(self, verdict: Verdict) -> None:
         self.verdict_ = verdict
