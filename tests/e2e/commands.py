@@ -17,7 +17,7 @@ from tests.waiting import LONG
 START = [sys.executable, "-c", "from nefele.cli import main; main()"]
 QUICK = ("--n-alphas", "5", "--folds", "2")
 FIT = ("fit", "weather.csv", "--node", "station", "--target", "tmax")
-FIT += ("--features", "wind,pressure")
+FIT += ("--features", "wind,pressure", "--penalty", "l2")  # the path of one named penalty
 
 
 def process(*args, cwd, **env):

@@ -26,7 +26,7 @@ from nefele.runs.run import execute  # noqa: F401
 
 CRASHED = 77
 FIT = ["fit", "weather.csv", "--node", "station", "--target", "tmax", "--graph", "edges.csv"]
-FIT += ["--out", "run", "--n-alphas", "2", "--folds", "2", "--quiet"]
+FIT += ["--out", "run", "--penalty", "l2", "--n-alphas", "2", "--folds", "2", "--quiet"]
 OLD = [*FIT, "--alpha", "1"]
 NEW = [*FIT, "--l2", "0.5"]
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

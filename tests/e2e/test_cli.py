@@ -33,12 +33,12 @@ def nefele(*args, **env):
 
 @pytest.fixture(scope="module")
 def demo():
-    return nefele("demo", "--seeds", "2")
+    return nefele("demo", "states", "--seeds", "2")
 
 
 @pytest.fixture(scope="module")
 def report():
-    run = nefele("demo", "--json", "--seeds", "1")
+    run = nefele("demo", "states", "--json", "--seeds", "1")
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
@@ -86,6 +86,8 @@ def test_demo_json(report):
     assert [m["method"] for m in report["methods"]] == [
         "own data only",
         "one pooled model",
+        "mixed model",
+        "nefele auto",
         "nefele l2",
         "nefele l1",
         "nefele squared",
@@ -93,11 +95,11 @@ def test_demo_json(report):
     ]
     for method in report["methods"]:
         assert math.isfinite(method["mse"]) and len(method["mse_per_seed"]) == 1
-        if method["penalty"]:
+        if method["method"] in ("own data only", "one pooled model"):
+            assert method["gap"] is None
+        else:
             assert math.isfinite(method["gap"])
             assert method["gap"] <= report["tol"]
-        else:
-            assert method["gap"] is None
 
 
 def test_demo_json_shares_follow_from_the_errors(report):
@@ -111,7 +113,7 @@ def test_demo_json_shares_follow_from_the_errors(report):
 
 
 def test_demo_json_ignores_the_width_of_the_terminal(report):
-    run = nefele("demo", "--json", "--seeds", "1", COLUMNS="20")
+    run = nefele("demo", "states", "--json", "--seeds", "1", COLUMNS="20")
     assert json.loads(run.stdout)["methods"] == report["methods"]
 
 
@@ -140,21 +142,50 @@ def test_demo_prints_no_control_codes_into_a_file(demo):
     assert "\x1b" not in demo.stdout and "\r" not in demo.stdout
 
 
+@pytest.fixture(scope="module")
+def incomes():
+    run = nefele("demo", "--json", "--seeds", "2")
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_the_first_demo_is_where_the_graph_matters(incomes):
+    """Borders beat a mixed model, most at states without data; shuffled ones do not."""
+    found = {method["method"]: method for method in incomes["methods"]}
+    ours, mixed, shuffled = (found[name] for name in ("nefele", "mixed model", "shuffled borders"))
+    assert ours["mse"] < 0.95 * mixed["mse"]
+    assert ours["mse_without_rows"] < 0.75 * mixed["mse_without_rows"]
+    assert shuffled["mse"] > 0.97 * mixed["mse"]
+    assert found["own data only"]["mse_without_rows"] is None
+    assert all("graph" in words for words in ours["couplings"])
+    facts = json.loads((Path(incomes["folder"]) / "run.json").read_text())
+    assert facts["converged"] and facts["summary"]["helps"] == "probably"
+
+
+def test_the_first_demo_in_words():
+    run = nefele("demo", "--seeds", "1", COLUMNS="80")
+    assert run.returncode == 0 and run.stderr == ""
+    assert "…" not in run.stdout  # the table fits a narrow terminal
+    text = " ".join(run.stdout.split())
+    assert "Borders are worth" in text and "With shuffled borders this is gone" in text
+    assert "--lam is an option of nefele demo states only" in nefele("demo", "--lam", "1").stderr
+
+
 def test_demo_quiet_prints_the_table_only():
-    run = nefele("demo", "--quiet", "--seeds", "1", "--penalty", "squared")
+    run = nefele("demo", "states", "--quiet", "--seeds", "1", "--penalty", "squared")
     assert run.returncode == 0
     assert "nefele squared" in run.stdout and "nefele l2" not in run.stdout
     assert "shrinkage" not in run.stdout
 
 
 def test_demo_survives_an_ascii_terminal():
-    run = nefele("demo", "--seeds", "1", "--penalty", "squared", PYTHONIOENCODING="ascii")
+    run = nefele("demo", "states", "--seeds", "1", "--penalty", "squared", PYTHONIOENCODING="ascii")
     assert run.returncode == 0
     assert "###" in run.stdout and run.stdout.isascii()
 
 
 def test_out_of_reach_tolerance_is_exit_code_1():
-    run = nefele("demo", "--seeds", "1", "--penalty", "l2", "--tol", "1e-300")
+    run = nefele("demo", "states", "--seeds", "1", "--penalty", "l2", "--tol", "1e-300")
     assert run.returncode == 1
     assert "Not trustworthy" in " ".join(run.stdout.split())
     assert "Warning: nefele l2, seed 0" in run.stderr
@@ -180,7 +211,7 @@ def test_usage_errors_are_exit_code_2(args):
     ],
 )
 def test_bad_values_are_exit_code_2(args, message):
-    run = nefele("demo", *args)
+    run = nefele("demo", "states", *args)
     assert run.returncode == 2
     assert run.stdout == ""
     assert message in run.stderr
@@ -194,7 +225,10 @@ def test_internal_errors_are_exit_code_3():
         "from nefele.cli import main; main()\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script, "demo"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, "demo", "states"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 3
     assert "Internal error: no such luck" in run.stderr
@@ -216,6 +250,9 @@ def test_interrupt_ends_the_demo():
         "from nefele.cli import main; main()\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script, "demo"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, "demo", "states"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")

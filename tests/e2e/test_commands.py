@@ -203,8 +203,20 @@ def test_it_says_when_coupling_does_not_help(tmp_path):
     done = run(*args, "--alpha", "0.5", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Coupling does not help here: own data only does better" in done.stdout
-    auto = run(*args, "--out", "auto", cwd=tmp_path)
-    assert "Coupling does not" in auto.stdout
+    chosen = run(*args, "--penalty", "l2", "--out", "chosen", cwd=tmp_path)
+    assert "Coupling does not" in chosen.stdout
+
+
+def test_without_a_penalty_the_coupling_is_chosen(home):
+    rows = ("fit", "weather.csv", "--node", "station", "--target", "tmax", "--graph", "edges.csv")
+    assert run(*rows, "--out", "default", "--quiet", cwd=home).returncode == 0
+    facts = json.loads((home / "default/run.json").read_text())
+    assert 'penalty = "auto"' in (home / "default/config.toml").read_text()
+    assert "coupling" in dict(facts["theory"]) and facts["gap"] <= facts["tol"]
+    assert run(*rows, "--alpha", "0.1", "--out", "number", "--quiet", cwd=home).returncode == 0
+    assert 'penalty = "l2"' in (home / "number/config.toml").read_text()
+    both = refused(*rows, "--alpha", "0.1", "--penalty", "auto", "--out", "both", cwd=home)
+    assert "Name a penalty, such as l2" in both
 
 
 def test_not_converged_is_exit_code_1(home):

@@ -11,7 +11,7 @@ from nefele.runs import proofs
 from tests.e2e.commands import edges, run
 
 FIT = ("fit", "rows.csv", "--node", "shop", "--target", "sales", "--graph", "edges.csv")
-FIT += ("--n-alphas", "6", "--folds", "2", "--quiet")
+FIT += ("--penalty", "l2", "--n-alphas", "6", "--folds", "2", "--quiet")
 
 
 def write(home, n=10, rows=15):

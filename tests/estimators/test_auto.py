@@ -129,6 +129,7 @@ def test_variance_components_in_the_units_of_the_coefficients():
         components_of(nefele.GTVRegressor(graphs.chain(N)).fit(X, y, node_ids=ids))
 
 
+@pytest.mark.filterwarnings("ignore::nefele.ConvergenceWarning")
 def test_a_target_without_a_minimiser_is_said():
     X, y, ids = made()
     model = GTVRegressorCV(loss="poisson", n_alphas=2, cv=2)

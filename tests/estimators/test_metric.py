@@ -202,3 +202,14 @@ def test_a_saved_model_predicts_the_same_and_keeps_its_certificate(rows, tmp_pat
     assert same.all() and again.dual_gap_ <= 1e-4
     more = again.partial_fit(X[:5], y[:5], node_ids=ids[:5])
     assert more.status_ == "optimal"
+
+
+def test_coefficients_that_move_together_without_noise():
+    """A factor with columns that nearly agree: coordinates of size 1e6 that cancel."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(6), 10)
+    X = rng.normal(size=(60, 1))
+    y = np.round(2.0 * X[:, 0] + ids - 2.5, 4)
+    model = nefele.GTVRegressorCV(max_iter=2000).fit(X, y, node_ids=ids)
+    assert model.status_ == "optimal"
+    np.testing.assert_allclose(model.predict(X, node_ids=ids), y, atol=1e-3)

@@ -204,7 +204,7 @@ def test_lines_are_those_of_the_file_after_rows_were_left_out_twice(tmp_path):
 
 def test_features_are_the_other_columns_that_say_something(tmp_path):
     text = "id,x,y,when,kind,empty\na,1,2,1,u,\na,2,3,2,v,\nb,1,1,1,w,\n"
-    found = read_inputs(config(written(tmp_path, text), time="when"))
+    found = read_inputs(config(written(tmp_path, text), time="when", penalty="l2"))
     assert found.features == ("x", "kind") and found.uses.frame["x"].to_list() == [1, 2, 1]
     assert found.parameters == ["x", "kind=v", "kind=w"]
     assert any("no features: empty (it is empty)" in note for note in found.notes)

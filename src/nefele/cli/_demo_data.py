@@ -1,4 +1,4 @@
-"""Data of the demos as files: the states, and small problems in the spirit of NFL, Sec. VI."""
+"""Data of the demos as files: the US states, and small problems in the spirit of NFL, Sec. VI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from nefele import graphs
 from nefele._checks import Array
-from nefele.datasets import load_states
+from nefele.datasets import load_incomes, load_states, split_incomes
 from nefele.graph import Graph
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
@@ -22,7 +22,7 @@ _NOISE = 2.0
 
 def is_written(name: str, out: Path) -> bool:
     """Whether the data of this demo are in the folder."""
-    frame = (_states() if name == "states" else _generated(name))[0]
+    frame = _data(name)[0]
     try:
         return bool((out / "data.csv").read_bytes() == frame.write_csv().encode("utf-8"))
     except OSError:
@@ -33,7 +33,7 @@ def write_demo(name: str, out: Path) -> RunConfig:
     """Write data.csv and edges.csv of a demo into its folder; returns its configuration."""
     import polars as pl
 
-    frame, graph, node, target = _states() if name == "states" else _generated(name)
+    frame, graph, node, target = _data(name)
     edges = pl.DataFrame(
         {
             "source": pl.Series(graph.ids[graph.head].tolist()).cast(pl.String),
@@ -49,9 +49,29 @@ def write_demo(name: str, out: Path) -> RunConfig:
         node=node,
         target=target,
         graph=str(out / "edges.csv"),
+        penalty="auto" if name == "incomes" else "l2",  # the others show clusters and their path
         n_alphas=20,
         out=str(out),
     )
+
+
+def _data(name: str) -> tuple[Any, Graph, str, str]:
+    """The rows of a demo, its graph, and the columns of the nodes and of the target."""
+    if name == "incomes":
+        return _incomes()
+    return _states() if name == "states" else _generated(name)
+
+
+def _incomes() -> tuple[Any, Graph, str, str]:
+    """The training rows of the first split: 6 years of 36 states; 12 states have no rows."""
+    import polars as pl
+
+    incomes = load_incomes()
+    train = split_incomes(incomes, seed=0)
+    columns = {name: incomes.X[train, j] for j, name in enumerate(incomes.feature_names)}
+    states = incomes.node_ids[train].tolist()
+    frame = pl.DataFrame({"state": states, **columns, "log_income": incomes.y[train]})
+    return frame, incomes.graph, "state", "log_income"
 
 
 def _states() -> tuple[Any, Graph, str, str]:

@@ -18,9 +18,8 @@ Node = Annotated[str, Flag(help="Column with the node ids.")]
 Target = Annotated[str, Flag(help="Column to predict.")]
 Features = Annotated[str | None, Flag(help="Columns, comma between them. Default: all others.")]
 Coords = Annotated[str | None, Flag(help="Two columns with coordinates, such as lat,lon.")]
-PenaltyName = Annotated[
-    str, Flag(help="l2, l1, linf, squared_l2, huber, or auto: the coupling itself is chosen.")
-]
+PENALTIES = "auto: the coupling itself is chosen; or l2, l1, linf, squared_l2, huber."
+PenaltyName = Annotated[str, Flag(help=PENALTIES)]
 Task = Annotated[str, Flag(help="regression or classification.")]
 Weighting = Annotated[str, Flag(help="rows: every row counts the same; nodes: every node does.")]
 Folds = Annotated[int, Flag(help="Folds of the cross-validation.")]

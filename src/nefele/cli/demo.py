@@ -15,6 +15,16 @@ from rich.table import Table
 from nefele.cli import _demo_data
 from nefele.cli._common import finish_run, print_json, progress_for, say
 from nefele.cli._demo_fits import OWN, DemoOptions, fit_demo
+from nefele.cli._demo_incomes import (
+    METHODS,
+    MIXED,
+    IncomesScore,
+    fit_incomes,
+    incomes_as_dict,
+    incomes_conclusions,
+    score_incomes,
+)
+from nefele.cli._demo_incomes import find as find_method
 from nefele.cli._demo_scores import (
     Score,
     as_dict,
@@ -24,11 +34,17 @@ from nefele.cli._demo_scores import (
     span,
     states_worse,
 )
-from nefele.datasets import load_states
+from nefele.datasets import load_incomes, load_states
 from nefele.runs.folder import RunFolder
 from nefele.runs.run import execute
 from nefele.runs.wording import gap_text
 
+_INCOMES_LEGEND = (
+    "income per head against the mean of all states, 1929-2009: a curve for each state\n"
+    "36 states: error of those with 6 years to learn from, at the other 75\n"
+    "12 states: error of those without any data, at all 81 years\n"
+    "vs mixed: ratio to the mixed model: random slopes by REML, as of lmer or MixedLM"
+)
 _LEGEND = (
     "test MSE: 11 years per state, trained on the other 6 (predicting the mean: 1)\n"
     "vs own: ratio to own data only\n"
@@ -72,12 +88,41 @@ def run_command(
     else:
         console.print(_table(scores, options))
         if not quiet:
-            console.print(_LEGEND, _bars(scores, console), sep="\n")
+            bars = _bars({score.method.label: score.mse for score in scores}, console)
+            console.print(_LEGEND, bars, sep="\n")
             console.print(_list(conclusions(scores, options, failed)))
             if out is not None:
                 say(f"Report: {out / 'report.html'}")
     for fit in failed:
         say(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
+    return 1 if failed else 0
+
+
+def run_incomes(seeds: int, *, as_json: bool, quiet: bool, place: DemoFolder) -> int:
+    """Run the demo on incomes, print it, and return the exit code: 1 when a fit did not converge.
+
+    A run on the rows of the first split is written to `place`, with its report.
+    """
+    place.check("incomes")
+    console = Console(highlight=False)
+    show = console.is_terminal and not as_json and not quiet
+    with _progress(console, seeds * len(METHODS), show) as tick:
+        fits = fit_incomes(load_incomes(), seeds, tick)
+    scores = score_incomes(fits)
+    failed = [fit for fit in fits if fit.problem]
+    write_run("incomes", place, quiet=quiet or as_json)
+    if as_json:
+        paths = {"folder": str(place.path), "report": str(place.path / "report.html")}
+        print_json({**incomes_as_dict(scores, failed), **paths})
+    else:
+        console.print(_incomes_table(scores))
+        if not quiet:
+            bars = _bars({score.method: float(score.seen.mean()) for score in scores}, console)
+            console.print(_INCOMES_LEGEND, bars, sep="\n")
+            console.print(_list(incomes_conclusions(scores, failed)))
+            say(f"Report: {place.path / 'report.html'}")
+    for fit in failed:
+        say(f"Warning: {fit.method}, seed {fit.seed}: {fit.problem}", err=True)
     return 1 if failed else 0
 
 
@@ -140,6 +185,25 @@ def _progress(console: Console, total: int, show: bool) -> Iterator[Callable[[st
         yield tick
 
 
+def _incomes_table(scores: Sequence[IncomesScore]) -> Table:
+    n = len(scores[0].seen)
+    table = Table(title=f"Test error of 48 US states ({n} split{'s' if n > 1 else ''})")
+    table.add_column("method", no_wrap=True)
+    for name in ("36 states", "vs mixed", "12 states", "certified gap"):
+        table.add_column(name, justify="right", no_wrap=True)
+    mixed = find_method(scores, MIXED)
+    for score in scores:
+        without = score.without.mean()
+        table.add_row(
+            score.method,
+            f"{score.seen.mean():.5f}",
+            f"{score.seen.mean() / mixed.seen.mean():.2f}",
+            "-" if without != without else f"{without:.4f}",
+            "exact" if score.gap is None else gap_text(score.gap),
+        )
+    return table
+
+
 def _table(scores: Sequence[Score], options: DemoOptions) -> Table:
     splits = "1 split" if options.seeds == 1 else f"{options.seeds} splits"
     table = Table(title=f"Test error of 48 US states ({splits}, lam = {options.lam:g})")
@@ -166,13 +230,12 @@ def _list(sentences: Sequence[str]) -> Table:
     return grid
 
 
-def _bars(scores: Sequence[Score], console: Console) -> str:
+def _bars(errors: dict[str, float], console: Console) -> str:
     blocks = console.encoding.lower().startswith("utf")
-    longest = max(score.mse for score in scores)
-    room = max(len(score.method.label) for score in scores)
+    longest, room = max(errors.values()), max(map(len, errors))
     lines = []
-    for score in scores:
-        cells, part = divmod(round(8 * _BAR_WIDTH * score.mse / longest), 8)
+    for label, error in errors.items():
+        cells, part = divmod(round(8 * _BAR_WIDTH * error / longest), 8)
         bar = "█" * cells + _EIGHTHS[part] if blocks else "#" * max(cells, 1)
-        lines.append(f"{score.method.label:>{room}} {bar} {score.mse:.5f}")
+        lines.append(f"{label:>{room}} {bar} {error:.5f}")
     return "\n" + "\n".join(lines) + "\n"

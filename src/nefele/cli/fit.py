@@ -43,7 +43,9 @@ def fit(
     ] = None,
     coords: options.Coords = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,
-    penalty: options.PenaltyName = "l2",
+    penalty: Annotated[
+        str, Flag(help=options.PENALTIES, show_default="auto; l2 with a number as --alpha")
+    ] = "",
     alpha: Annotated[str, Flag(help="Strength of the coupling, or auto.")] = "auto",
     time: Annotated[
         str | None, Flag(help="Column with the time: the latest rows are held out.")
@@ -68,7 +70,7 @@ def fit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose alpha, compare with own data only and with one model, fit, and write a run folder.
+    """Choose the coupling, compare with own data only and with one model, fit, and write a run folder.
 
     About a quarter of the rows of each node is held out for the comparison. The same --out goes
     on with a run that was stopped.

@@ -166,7 +166,7 @@ def _write(config: RunConfig, found: Compared, keep: str | None, out: Path) -> d
 
 
 def _next(config: RunConfig, graph: str, isolates: bool) -> str:
-    """The `nefele fit` with the same options."""
+    """The `nefele fit` with the same options; over a graph that helps it chooses the coupling."""
     words = ["nefele", "fit", config.data, "--node", config.node, "--target", config.target]
     lists = {"--features": config.features, "--coords": config.coords}
     for option, names in lists.items():

@@ -11,13 +11,14 @@ import typer
 
 from nefele.cli._common import Json, Quiet, input_errors
 
-DEMOS = ("states", "sbm", "chain", "star")
+DEMOS = ("incomes", "states", "sbm", "chain", "star")
+_SPLITS = ("incomes", "states")  # demos that compare methods over several splits
 
 
 def demo(
     name: Annotated[
-        str, typer.Argument(metavar="[states|sbm|chain|star]", help="Which one.")
-    ] = "states",
+        str, typer.Argument(metavar="[incomes|states|sbm|chain|star]", help="Which one.")
+    ] = "incomes",
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run.", show_default="nefele-demo-NAME")
     ] = None,
@@ -31,7 +32,7 @@ def demo(
         int | None,
         typer.Option(
             metavar="N",
-            help="states: number of splits into train and test years.",
+            help="incomes, states: number of splits into train and test years.",
             show_default="5",
         ),
     ] = None,
@@ -55,10 +56,11 @@ def demo(
 ) -> None:
     """Compare own data only, one model, and coupled models, on data that comes with nefele.
 
-    states: 48 US states coupled over their borders. sbm, chain, star: small generated networks.
+    incomes: 48 US states over 81 years, beside a mixed model; their borders matter. states: what
+    the states produce, with fixed penalties. sbm, chain, star: small generated networks.
     """
     from nefele._checks import check_name
-    from nefele.cli.demo import DemoFolder, DemoOptions, run_command, run_generated
+    from nefele.cli.demo import DemoFolder, DemoOptions, run_command, run_generated, run_incomes
     from nefele.runs.folder import check_writable
     from nefele.runs.names import check_file_name
 
@@ -76,7 +78,9 @@ def demo(
         check_file_name(folder)
         check_writable(folder)
         place = DemoFolder(folder, shlex.join(["nefele", *sys.argv[1:]]), force)
-        if name == "states":
+        if name == "incomes":
+            code = run_incomes(options.seeds, as_json=json, quiet=quiet, place=place)
+        elif name == "states":
             code = run_command(options, as_json=json, quiet=quiet, place=place)
         else:
             code = run_generated(name, as_json=json, quiet=quiet, place=place)
@@ -86,9 +90,11 @@ def demo(
 
 
 def _check_options(name: str, given: list[str]) -> None:
-    """The generated networks take no options of the comparison of the states."""
-    if name != "states" and given:
-        raise ValueError(
-            f"{given[0]} is an option of nefele demo states only; got it with {name!r}. Leave it "
-            "out."
-        )
+    """The generated networks take no options of a comparison, the incomes only the splits."""
+    for option in given:
+        demos = _SPLITS if option == "--seeds" else ("states",)
+        if name not in demos:
+            raise ValueError(
+                f"{option} is an option of nefele demo {' and '.join(demos)} only; got it with "
+                f"{name!r}. Leave it out."
+            )

@@ -74,7 +74,7 @@ def load_states() -> StatesData:
     >>> states.graph, states.X.shape, states.graph.neighbors("Maine")
     (Graph(n_nodes=48, n_edges=107), (816, 5), ['New Hampshire'])
     """
-    rows = _read("states.csv")
+    rows = read_file("states.csv")
     node_ids = np.array([row["state"] for row in rows])
     years = np.array([int(row["year"]) for row in rows], dtype=np.int64)
     X = np.column_stack(
@@ -82,8 +82,7 @@ def load_states() -> StatesData:
         + [_column(rows, "unemployment") / 10.0, np.ones(len(rows))]
     )
     y = _standardised_log(rows, "gsp")
-    borders = [(row["state"], row["neighbour"]) for row in _read("borders.csv")]
-    graph = Graph.from_edges(borders, nodes=list(dict.fromkeys(node_ids.tolist())))
+    graph = state_borders(list(dict.fromkeys(node_ids.tolist())))
     return StatesData(graph, X, y, node_ids, years, _FEATURES)
 
 
@@ -137,7 +136,14 @@ def _rows(states: StatesData, rows: NDArray[np.int64]) -> LocalData:
     )
 
 
-def _read(name: str) -> list[dict[str, str]]:
+def state_borders(names: list[str]) -> Graph:
+    """The graph of the borders between the states, its nodes in this order."""
+    borders = [(row["state"], row["neighbour"]) for row in read_file("borders.csv")]
+    return Graph.from_edges(borders, nodes=names)
+
+
+def read_file(name: str) -> list[dict[str, str]]:
+    """The rows of a CSV file that comes with the package."""
     source = resources.files("nefele.datasets") / "data" / name
     return list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
 

@@ -69,7 +69,7 @@ def coupling_of(graph: Graph, hub: float) -> Coupling:
 def layout_of_member(member: Tried, intercept: bool) -> Layout:
     """The layout of a fitted member of the family, in absolute units of its noise."""
     columns, found = member.columns, member.fit.found
-    factor = np.sqrt(found.model.s2) * found.F
+    factor = _principal(np.sqrt(found.model.s2) * found.F)
     return _layout(columns, intercept, member.fit.personal, factor, found.model.b, 1 - member.rho)
 
 
@@ -189,6 +189,18 @@ def _given(scale: Any, columns: Columns, rows: Rows, intercept: bool, standardiz
     if not np.allclose(values, values.T, rtol=1e-8, atol=0):
         raise ValueError("scale must be symmetric when it is a matrix: a covariance.")
     return _root(values * np.outer(unit, unit))
+
+
+def _principal(F: Array) -> Array:
+    """A factor of the same S = F F^T with orthogonal columns.
+
+    A triangular factor of coefficients that move together has columns that nearly agree, and the
+    models in its coordinates are large numbers that cancel.
+    """
+    if not np.tril(F, -1).any():
+        return F
+    U, s, _ = np.linalg.svd(F)
+    return np.asarray(U * s)
 
 
 def _root(S: Array) -> Array:

@@ -49,13 +49,15 @@ class RunConfig:
         Default: all columns that play no other part and say something.
     graph : str, optional
         Edge file with columns source, target and perhaps weight, or "learn" (the default without
-        coordinates), or "learn:" and a name of `LEARNT`.
+        coordinates and with a named penalty), or "learn:" and a name of `LEARNT`.
     coords : tuple of str, optional
         Two columns, constant at each node; without a graph they give one.
     k : int
         Neighbours of each node in a graph from coordinates, or in a learnt one.
-    penalty, task : str
+    penalty : str, optional
+        Default: "auto", the coupling itself is chosen; "l2" when `alpha` is a number.
     alpha : float or "auto"
+    task : str
     time : str, optional
         Column that orders the rows; the latest rows of each node are then held out.
     weighting : {"rows", "nodes"}
@@ -78,6 +80,8 @@ class RunConfig:
     >>> config = RunConfig.from_dict({"data": "a.csv", "node": "id", "target": "y", "alpha": 0.1})
     >>> config.alpha, config.penalty, config.ridge
     (0.1, 'l2', 0.0)
+    >>> RunConfig("a.csv", "id", "y").penalty
+    'auto'
     """
 
     data: str
@@ -87,7 +91,7 @@ class RunConfig:
     graph: str | None = None
     coords: tuple[str, ...] | None = None
     k: int = 5
-    penalty: str = "l2"
+    penalty: str = ""
     alpha: float | str = "auto"
     time: str | None = None
     task: str = "regression"
@@ -103,6 +107,8 @@ class RunConfig:
     out: str | None = None
 
     def __post_init__(self) -> None:
+        if self.penalty == "":
+            object.__setattr__(self, "penalty", "auto" if self.alpha == "auto" else "l2")
         check_name(self.penalty, PENALTIES, "penalty")
         check_name(self.task, TASKS, "task")
         check_name(self.weighting, WEIGHTINGS, "weighting")
@@ -282,7 +288,8 @@ node = "station"          # column with the node ids; "007" and "7" differ
 target = "tmax"           # column to predict
 # features = ["wind"]     # default: all columns that play no other part and say something
 
-# Which nodes are neighbours: a file, coordinates, or learnt from the rows (the default).
+# Which nodes are neighbours: a file, coordinates, or learnt from the rows. Without any of these
+# a centre joins all nodes; with a named penalty the graph is learnt.
 # graph = "edges.csv"     # columns source, target and perhaps weight; or "learn", "learn:losses"
 # coords = ["lat", "lon"] # two columns, constant at each node
 k = 5                     # neighbours of each node, for coords and for "learn"
@@ -290,8 +297,8 @@ k = 5                     # neighbours of each node, for coords and for "learn"
 
 task = "regression"       # or "classification"
 weighting = "rows"        # every row counts the same, or every node ("nodes")
-penalty = "l2"            # l2, l1, linf, squared_l2, huber, or auto: the coupling is chosen
-alpha = "auto"            # by cross-validation inside the nodes, or a number >= 0
+penalty = "auto"          # the coupling is chosen; or l2, l1, linf, squared_l2, huber
+alpha = "auto"            # strength; with a named penalty by cross-validation, or a number >= 0
 # time = "date"           # the latest rows of each node are held out
 folds = 5
 n_alphas = 30
