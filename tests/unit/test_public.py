@@ -172,7 +172,14 @@ EXPORTED = {
         "spectrum_bounds",
         "well_connected",
     ],
-    "nefele.datasets": ["StatesData", "load_states", "split_states"],
+    "nefele.datasets": [
+        "IncomesData",
+        "StatesData",
+        "load_incomes",
+        "load_states",
+        "split_incomes",
+        "split_states",
+    ],
     "nefele.encoding": ["TableEncoder", "group_level"],
     "nefele.estimators": [
         "ClusterPath",

@@ -70,7 +70,7 @@ def fit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose the coupling, compare with own data only and with one model, fit, and write a run folder.
+    """Choose the coupling, compare with own data and with one model, fit, and write a run folder.
 
     About a quarter of the rows of each node is held out for the comparison. The same --out goes
     on with a run that was stopped.
