@@ -47,6 +47,7 @@ EXPORTED = {
         "losses",
         "path",
         "penalties",
+        "plot_residuals",
         "report",
         "runtime",
         "selection",
@@ -196,6 +197,7 @@ EXPORTED = {
         "components_of",
         "keep_node",
         "load",
+        "plot_residuals",
     ],
     "nefele.graphs": ["as_graph", "chain", "geometric", "grid", "knn", "sbm", "star"],
     "nefele.losses": [

@@ -13,6 +13,7 @@ from nefele.estimators import auto, load
 from nefele.estimators.components import components_of
 from nefele.estimators.design import Design, Rows
 from nefele.runs.config import RunConfig
+from nefele.runs.drawing import residuals_drawn
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline
 
@@ -99,5 +100,5 @@ class ChosenPipeline(Pipeline):
         return {
             "diagnostics": np.array(compared, dtype=str).reshape(-1, 2),
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
-            "pictures": np.array([], dtype=str),
+            "pictures": self._saved(residuals_drawn(self.model)),
         }

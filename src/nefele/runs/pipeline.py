@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,14 @@ from nefele.estimators.fitting import (
 )
 from nefele.losses import Logistic, Squared
 from nefele.penalties import as_penalty
+from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
+from nefele.runs.drawing import drawn, residuals_drawn
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
-from nefele.runs.proofs import FinalFit, drawn, examine
+from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.split import folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
@@ -274,15 +277,19 @@ class Pipeline:
         point = parameters(model, final)
         fit = FinalFit.of(model, final.problem, point, places, self.inputs.geographic)
         found = examine(fit)
-        names = []
-        for name, picture in drawn(fit, found.draws):
-            self.folder.write_bytes(f"pictures/{name}", picture.data)
-            names.append(name)
         return {
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
-            "pictures": np.array(names, dtype=str),
+            "pictures": self._saved(chain(drawn(fit, found.draws), residuals_drawn(model))),
         }
+
+    def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
+        """The names of pictures, once they are in the folder."""
+        names = []
+        for name, picture in pictures:
+            self.folder.write_bytes(f"pictures/{name}", picture.data)
+            names.append(name)
+        return np.array(names, dtype=str)
 
 
 def make_model(config: RunConfig, graph: Any) -> Any:
