@@ -61,8 +61,11 @@ EXPORTED = {
         "FedRelaxRegressor",
         "GTVNetClassifier",
         "GTVNetRegressor",
+        "NodeBoosting",
+        "RelaxedBoosting",
         "TorchClassifier",
         "TorchRegressor",
+        "boosting",
     ],
     "nefele.baselines": [
         "Comparison",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from nefele.agnostic.fedrelax import FedRelaxClassifier, FedRelaxRegressor
 
 if TYPE_CHECKING:
+    from nefele.agnostic.boosted import NodeBoosting, RelaxedBoosting, boosting
     from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
     from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
 
@@ -14,11 +15,17 @@ __all__ = [
     "FedRelaxRegressor",
     "GTVNetClassifier",
     "GTVNetRegressor",
+    "NodeBoosting",
+    "RelaxedBoosting",
     "TorchClassifier",
     "TorchRegressor",
+    "boosting",
 ]
 
-_TORCH = {  # an extra, and slow to import
+_LAZY = {  # slow to import; torch is an extra
+    "NodeBoosting": "boosted",
+    "RelaxedBoosting": "boosted",
+    "boosting": "boosted",
     "GTVNetClassifier": "networks",
     "GTVNetRegressor": "networks",
     "TorchClassifier": "torch_model",
@@ -27,6 +34,6 @@ _TORCH = {  # an extra, and slow to import
 
 
 def __getattr__(name: str) -> Any:
-    if name in _TORCH:
-        return getattr(import_module(f"nefele.agnostic.{_TORCH[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"nefele.agnostic.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
