@@ -57,6 +57,13 @@ def test_more_nodes_than_categories(task):
     assert np.isfinite(model.predict(X[:2], node_ids=["new", "newer"]).astype(float)).all()
 
 
+def test_nodes_of_few_rows_are_told_apart_too():
+    ids = np.repeat(np.arange(20), 8)
+    y = ids % 2 + 0.0
+    model = NodeBoosting().fit(np.zeros((160, 1)), y, node_ids=ids)
+    assert np.abs(model.predict(np.zeros((160, 1)), node_ids=ids) - y).max() < 0.1
+
+
 def test_unknown_nodes_are_missing_values():
     X, y, ids = rows()
     found = NodeBoosting().fit(X, y, node_ids=ids).predict(X[:3], node_ids=[97, 98, 99])

@@ -33,6 +33,7 @@ ONE, RELAXED = "boosting, one model", "boosting, FedRelax"
 TASKS = ("regression", "classification")
 MOST_NODES = 1000  # for FedRelax, whose time grows with them: a minute or two
 _CATEGORIES = 255  # the most that the histogram form takes of a column
+_SUPPORT = 20  # rows of a node from which its category counts for something
 _LARGE = 20_000  # rows of a fit from which its own threads may pay off
 _MANY = 1_000  # rows of a node from which the histogram form is the faster one
 _STRENGTHS = (1.0, 10.0)  # weight of the neighbours' predictions against a node's own rows
@@ -109,8 +110,9 @@ class _Boosting(BaseEstimator):
 class NodeBoosting(_Boosting):
     """One histogram boosting for all rows, with the node as a category.
 
-    More than 255 nodes, the most that it takes, become numbers: the mean target of the node (the
-    shares of the classes), drawn to that of all rows, for each training row from other rows.
+    It takes at most 255 categories, and passes over those of fewer than ten rows. So with more
+    nodes, or with fewer than 20 rows at half of them, nodes are numbers: the mean target of the
+    node (the shares of the classes), drawn to that of all rows, for a training row from others.
 
     Parameters
     ----------
@@ -134,7 +136,8 @@ class NodeBoosting(_Boosting):
         """Fit to all rows; node_ids has the node of each."""
         X, y, ids = self._take(X, y, node_ids)
         column = ids.astype(str)[:, None]
-        few = len(np.unique(column)) <= _CATEGORIES
+        counts = np.unique(column, return_counts=True)[1]
+        few = len(counts) <= _CATEGORIES and float(np.median(counts)) >= _SUPPORT
         if few:
             unknown = {"handle_unknown": "use_encoded_value", "unknown_value": np.nan}
             self.encoder_: Any = OrdinalEncoder(**unknown).fit(column)
