@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from nefele.agnostic.fedrelax import FedRelaxClassifier, FedRelaxRegressor
 
 if TYPE_CHECKING:
-    from nefele.agnostic.boosted import NodeBoosting, RelaxedBoosting, boosting
+    from nefele.agnostic.boosted import RelaxedBoosting, boosting
     from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
+    from nefele.agnostic.node_boosting import NodeBoosting
     from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 _LAZY = {  # slow to import; torch is an extra
-    "NodeBoosting": "boosted",
+    "NodeBoosting": "node_boosting",
     "RelaxedBoosting": "boosted",
     "boosting": "boosted",
     "GTVNetClassifier": "networks",
