@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         components_of,
         keep_node,
         load,
+        plot_residuals,
     )
     from nefele.graph import Graph
     from nefele.graphs import as_graph
@@ -93,6 +94,7 @@ __all__ = [
     "losses",
     "path",
     "penalties",
+    "plot_residuals",
     "report",
     "runtime",
     "selection",
@@ -123,6 +125,7 @@ _LAZY = {
         "components_of",
         "keep_node",
         "load",
+        "plot_residuals",
     ),
     "graph": ("Graph",),
     "graphs": ("as_graph",),

@@ -123,6 +123,8 @@ def test_variance_components_in_the_units_of_the_coefficients():
         < 1e-9
     )
     assert ((found.shrinkage > 0) & (found.shrinkage < 0.1)).all()
+    np.testing.assert_allclose(found.variance, found.deviation**2)
+    np.testing.assert_allclose(found.covariance.diagonal(), found.variance)
     classes = components_of(GTVClassifierCV().fit(X, y > 0, node_ids=ids))
     assert classes.noise is None and classes.shrinkage is None and classes.deviation[-1] > 0
     with pytest.raises(ValueError, match="need a model with a scale"):

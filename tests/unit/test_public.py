@@ -47,6 +47,7 @@ EXPORTED = {
         "losses",
         "path",
         "penalties",
+        "plot_residuals",
         "report",
         "runtime",
         "selection",
@@ -60,8 +61,11 @@ EXPORTED = {
         "FedRelaxRegressor",
         "GTVNetClassifier",
         "GTVNetRegressor",
+        "NodeBoosting",
+        "RelaxedBoosting",
         "TorchClassifier",
         "TorchRegressor",
+        "boosting",
     ],
     "nefele.baselines": [
         "Comparison",
@@ -203,6 +207,7 @@ EXPORTED = {
         "components_of",
         "keep_node",
         "load",
+        "plot_residuals",
     ],
     "nefele.graphs": ["as_graph", "chain", "geometric", "grid", "knn", "sbm", "star"],
     "nefele.losses": [

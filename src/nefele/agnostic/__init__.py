@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 from nefele.agnostic.fedrelax import FedRelaxClassifier, FedRelaxRegressor
 
 if TYPE_CHECKING:
+    from nefele.agnostic.boosted import RelaxedBoosting, boosting
     from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
+    from nefele.agnostic.node_boosting import NodeBoosting
     from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
 
 __all__ = [
@@ -14,11 +16,17 @@ __all__ = [
     "FedRelaxRegressor",
     "GTVNetClassifier",
     "GTVNetRegressor",
+    "NodeBoosting",
+    "RelaxedBoosting",
     "TorchClassifier",
     "TorchRegressor",
+    "boosting",
 ]
 
-_TORCH = {  # an extra, and slow to import
+_LAZY = {  # slow to import; torch is an extra
+    "NodeBoosting": "node_boosting",
+    "RelaxedBoosting": "boosted",
+    "boosting": "boosted",
     "GTVNetClassifier": "networks",
     "GTVNetRegressor": "networks",
     "TorchClassifier": "torch_model",
@@ -27,6 +35,6 @@ _TORCH = {  # an extra, and slow to import
 
 
 def __getattr__(name: str) -> Any:
-    if name in _TORCH:
-        return getattr(import_module(f"nefele.agnostic.{_TORCH[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"nefele.agnostic.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -167,7 +167,7 @@ def _headline(facts: dict[str, Any]) -> list[str]:
 
 
 def print_scores(facts: dict[str, Any]) -> None:
-    """The three methods side by side."""
+    """The methods side by side."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -187,6 +187,8 @@ def print_scores(facts: dict[str, Any]) -> None:
         POOLED: (summary["pooled_better"], summary["pooled_worse"]),
         COUPLED: (summary["nodes_better"], summary["nodes_worse"]),
     }
+    for name, nodes in summary.get("rivals", {}).items():
+        counts[name] = (nodes["nodes_better"], nodes["nodes_worse"])
     for name, error in summary["scores"].items():
         ratio = f"{error / own:.3f}" if own > 0 else "-"
         share = [f"{wrong[name]:.1%}"] if wrong else []

@@ -62,6 +62,9 @@ def fit(
     allow_isolates: Annotated[
         bool, Flag("--allow-isolates", help="Fit nodes without an edge by their own rows.")
     ] = False,
+    compare: Annotated[
+        str | None, Flag(help="boosting: boosted trees too, at the same held-out rows.")
+    ] = None,
     out: Annotated[
         Path | None, Flag(help="Folder of the run.", show_default="nefele-run-DATA")
     ] = None,

@@ -317,10 +317,15 @@ class GTVBaseCV(GTVParameters):
         check_is_fitted(self)
         return self.best_estimator_.predict(X, node_ids=node_ids)
 
-    def coef_frame(self) -> pl.DataFrame:
+    def coef_frame(self, level: float | None = None) -> pl.DataFrame:
         """The models of all nodes as a table, see the same of the estimator with a fixed alpha."""
         check_is_fitted(self)
-        return self.best_estimator_.coef_frame()
+        return self.best_estimator_.coef_frame(level)
+
+    def common_frame(self, level: float = 0.9) -> pl.DataFrame:
+        """The common coefficients and their tests, see the estimator with a fixed alpha."""
+        check_is_fitted(self)
+        return self.best_estimator_.common_frame(level)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""

@@ -55,6 +55,10 @@ def checked_layout(**parts: Any) -> Layout:
     _numbers(layout.shared, (width,))
     _demand(_is_number(layout.hub) and 0 <= layout.hub <= 1)
     _demand(layout.smooth is None or layout.smooth.low.shape == (d,))
+    if layout.ridge is not None:
+        functions = 0 if layout.smooth is None else len(layout.smooth.groups)
+        _numbers(layout.ridge, (width + functions,))
+        _demand(bool((layout.ridge >= 0).all()))
     return layout
 
 

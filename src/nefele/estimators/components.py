@@ -32,6 +32,8 @@ class Components:
         How far each node's intercept is drawn from its own rows to the others, from 0 to 1: the
         noise's share, s2 / (s2 + m S) for m rows and the variance S of intercepts. None for
         classes and counts.
+    covariance : array of shape (d + 1, d + 1) or None
+        Of the coefficients over the nodes, in their units; its diagonal is `variance`.
 
     Examples
     --------
@@ -49,6 +51,12 @@ class Components:
     noise: float | None
     intraclass: float | None
     shrinkage: Array | None
+    covariance: Array | None = None
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each coefficient over the nodes, shape (d + 1,)."""
+        return np.asarray(self.deviation**2)
 
     def rows(self) -> list[tuple[str, str]]:
         """The components as label and value."""
@@ -91,19 +99,20 @@ def components_of(model: Any) -> Components:
         )
     d = len(layout.shift)
     unit = np.append(layout.scale, 1.0) if layout.fit_intercept else layout.scale
-    deviation = np.zeros(len(unit))
-    deviation[layout.personal] = np.sqrt((layout.F**2).sum(axis=1))
-    deviation = deviation / unit
+    covariance = np.zeros((len(unit), len(unit)))
+    covariance[np.ix_(layout.personal, layout.personal)] = layout.F @ layout.F.T
+    covariance /= np.outer(unit, unit)
+    deviation = np.sqrt(covariance.diagonal())
     names = model._names() or [f"x{j}" for j in range(d)]
     counts = _counts(model)
     noise = _noise(model, counts)
     whole = [*names, "intercept"] if layout.fit_intercept else list(names)
     between = deviation[-1] ** 2 if layout.fit_intercept else 0.0
     if noise is None or not between + noise**2 > 0:
-        return Components(whole, deviation, noise, None, None)
+        return Components(whole, deviation, noise, None, None, covariance)
     share = between / (between + noise**2)
     shrinkage = noise**2 / np.maximum(noise**2 + counts * between, np.finfo(float).tiny)
-    return Components(whole, deviation, noise, share, shrinkage)
+    return Components(whole, deviation, noise, share, shrinkage, covariance)
 
 
 def _counts(model: Any) -> Array:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from nefele._checks import Array
-from nefele.estimators._base import GTVBase, raw
+from nefele.estimators._base import GTVBase
 from nefele.estimators.design import Design, Rows
+from nefele.estimators.scores import raw
 from nefele.graph import Graph
 from nefele.paths.follow import whole_solve
 from nefele.result import ConvergenceWarning, DataWarning, Result

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, check_number
 from nefele.data import LocalData
-from nefele.estimators._base import GTVBase, raw
+from nefele.estimators._base import GTVBase
 from nefele.estimators.design import Design
 from nefele.estimators.fitting import in_units
+from nefele.estimators.scores import raw
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
 from nefele.paths.follow import whole_solve

@@ -40,6 +40,9 @@ class Layout:
         Share of the centre in the coupling, see `with_centre`.
     smooth : Smooth or None
         Common curves.
+    ridge : array or None
+        By how much common coefficients are shrunk, in units of the noise: those of `shared`, then
+        the functions of the curves. None: not at all.
     """
 
     shift: Array
@@ -50,6 +53,7 @@ class Layout:
     shared: Array
     hub: float
     smooth: Smooth | None = None
+    ridge: Array | None = None
 
     @property
     def has_common(self) -> bool:

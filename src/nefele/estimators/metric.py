@@ -70,11 +70,18 @@ def layout_of_member(member: Tried, intercept: bool) -> Layout:
     """The layout of a fitted member of the family, in absolute units of its noise."""
     columns, found = member.columns, member.fit.found
     factor = _principal(np.sqrt(found.model.s2) * found.F)
-    return _layout(columns, intercept, member.fit.personal, factor, found.model.b, 1 - member.rho)
+    b, ridge = found.model.b, found.ridge
+    return _layout(columns, intercept, member.fit.personal, factor, b, ridge, 1 - member.rho)
 
 
 def _layout(
-    columns: Columns, intercept: bool, personal: Any, F: Array, b: Array, hub: float
+    columns: Columns,
+    intercept: bool,
+    personal: Any,
+    F: Array,
+    b: Array,
+    ridge: Array,
+    hub: float,
 ) -> Layout:
     """From the columns of the family (used features, functions, constant) to those of X."""
     d, kept = len(columns.shift), len(columns.used)
@@ -87,10 +94,13 @@ def _layout(
     shared[place] = b[inner]
     shared[own] = 0.0
     smooth = columns.smooth
+    count = 0 if smooth is None else len(smooth.groups)
     if smooth is not None:
-        count = len(smooth.groups)
         smooth = replace(smooth, weights=b[kept : kept + count])
-    return Layout(columns.shift, columns.scale, intercept, own, F, shared, hub, smooth)
+    whole = np.concatenate([np.zeros(len(shared)), ridge[kept : kept + count]])
+    whole[place] = ridge[inner]
+    held = whole if whole.any() else None
+    return Layout(columns.shift, columns.scale, intercept, own, F, shared, hub, smooth, held)
 
 
 def make_layout(
@@ -242,14 +252,14 @@ def _at(
     if isinstance(loss, Multinomial) and not on.all():
         raise ValueError("scale must be > 0 for every coefficient with more than two classes.")
     if on.all() and columns.smooth is None:
-        b = np.zeros(columns.data.X.shape[1])
-        return _layout(columns, intercept, inner[on], F, b, hub)
+        none = np.zeros(columns.data.X.shape[1])
+        return _layout(columns, intercept, inner[on], F, none, none, hub)
     counts = np.bincount(table.owner, table.weight, table.n_nodes)
     noise = alpha * degree * float(counts[counts > 0].mean()) * _half(response)
     fixed = F / np.sqrt(max(noise, 1e-300))
     form = Form(len(F), False, columns.groups, fixed)
     found = fit(columns.data, response, inner[on], form, coupling).found
-    return _layout(columns, intercept, inner[on], F, found.model.b, hub)
+    return _layout(columns, intercept, inner[on], F, found.model.b, found.ridge, hub)
 
 
 def _half(response: Response) -> float:

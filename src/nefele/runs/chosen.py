@@ -12,7 +12,9 @@ from nefele._checks import Array
 from nefele.estimators import auto, load
 from nefele.estimators.components import components_of
 from nefele.estimators.design import Design, Rows
+from nefele.graph import Graph
 from nefele.runs.config import RunConfig
+from nefele.runs.drawing import residuals_drawn
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline
 
@@ -40,7 +42,7 @@ class ChosenPipeline(Pipeline):
     @property
     def n_solves(self) -> int:
         """How often `tick` is called."""
-        return 2 * _POINTS
+        return 2 * _POINTS + self._n_more
 
     def _network(self) -> Any:
         return self.inputs.graph if self.inputs.graph is not None else self._learner()
@@ -74,6 +76,10 @@ class ChosenPipeline(Pipeline):
         split, told = (self.train, self.test), self._told("held-out rows")
         return self._compared(auto.judge(model, self.model, self.rows, split, alphas, None, told))
 
+    def _graph_of(self, train: Rows) -> Graph:
+        graph: Graph = self._trained[0].graph
+        return graph
+
     def _path(self, alphas: Array, chosen: int) -> Arrays:
         self.model, self._found = self._choice(self.rows)
         return {**super()._path(alphas, chosen), "clearest": np.array(-1)}
@@ -99,5 +105,5 @@ class ChosenPipeline(Pipeline):
         return {
             "diagnostics": np.array(compared, dtype=str).reshape(-1, 2),
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
-            "pictures": np.array([], dtype=str),
+            "pictures": self._saved(residuals_drawn(self.model)),
         }

@@ -18,6 +18,7 @@ from nefele.runs.names import check_file_name
 PENALTIES = ("auto", "l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
 WEIGHTINGS = ("rows", "nodes")
+COMPARED = ("boosting",)  # methods that can be asked for beside the usual three
 RESERVED = "intercept"  # the name of the constant in coef.csv and in the report
 LEARN = "learn"
 LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
@@ -31,6 +32,7 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
 }
 _PATHS = ("data", "graph", "out")
 _LISTS = ("features", "coords")
+_TEXTS = (*_PATHS, "node", "target", "penalty", "time", "task", "weighting", "compare")
 _FLAGS = ("standardize", "drop_missing", "allow_isolates")
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
 
@@ -72,6 +74,8 @@ class RunConfig:
         Certified relative gap to reach.
     drop_missing, allow_isolates : bool
         Whether to leave out rows with missing values; whether ids without an edge are legal.
+    compare : {"boosting"}, optional
+        More methods for the table of errors at held-out rows; the fit stays the same.
     out : str, optional
         Folder of the run.
 
@@ -104,6 +108,7 @@ class RunConfig:
     tol: float = 1e-4
     drop_missing: bool = False
     allow_isolates: bool = False
+    compare: str | None = None
     out: str | None = None
 
     def __post_init__(self) -> None:
@@ -112,6 +117,8 @@ class RunConfig:
         check_name(self.penalty, PENALTIES, "penalty")
         check_name(self.task, TASKS, "task")
         check_name(self.weighting, WEIGHTINGS, "weighting")
+        if self.compare is not None:
+            check_name(self.compare, COMPARED, "method to compare with")
         check_count(self.k, "k", low=1)
         check_count(self.seed, "seed", low=0)
         check_count(self.folds, "folds", low=2)
@@ -273,8 +280,7 @@ def _typed(key: str, value: Any) -> Any:
         if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise ValueError(f'{key} must be a list of column names, ["..."]; got {value!r}.')
         return tuple(value)
-    texts = {"data", "node", "target", "graph", "penalty", "time", "task", "weighting", "out"}
-    if key in texts and value is not None and not isinstance(value, str):
+    if key in _TEXTS and value is not None and not isinstance(value, str):
         raise ValueError(f'{key} must be text; got {value!r}. Write {key} = "{value}".')
     return value
 
@@ -306,6 +312,7 @@ standardize = true        # solve with features of unit variance
 # l2 = 0.001              # ridge term of each node; default 0, for classification 0.001
 tol = 1e-4                # certified relative gap to reach
 seed = 0                  # which rows are held out, and which rows are in which fold
+# compare = "boosting"    # boosted trees beside the other methods, at the held-out rows
 # drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
 """

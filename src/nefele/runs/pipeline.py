@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,24 @@ from nefele.estimators.fitting import (
     fit_design,
     in_units,
     make_design,
+    make_graph,
     parameters,
     path_points,
     run_fold,
     take_rows,
 )
+from nefele.graph import Graph
 from nefele.losses import Logistic, Squared
 from nefele.penalties import as_penalty
+from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
+from nefele.runs.drawing import drawn, residuals_drawn
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
-from nefele.runs.proofs import FinalFit, drawn, examine
+from nefele.runs.proofs import FinalFit, examine
+from nefele.runs.rivals import boosted_errors, n_steps
 from nefele.runs.split import folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
@@ -54,6 +60,7 @@ class Stages:
     held: Arrays
     path: Arrays
     seconds: dict[str, float]
+    rivals: Arrays | None = None
 
     @property
     def alphas(self) -> Array:
@@ -101,7 +108,13 @@ class Pipeline:
     @property
     def n_solves(self) -> int:
         """About how often `tick` is called: more often where the grid has to go on."""
-        return (len(self.splits) + 2) * (self.config.n_alphas + (not self.automatic))
+        usual = (len(self.splits) + 2) * (self.config.n_alphas + (not self.automatic))
+        return usual + self._n_more
+
+    @property
+    def _n_more(self) -> int:
+        """Steps of the methods that are compared on demand."""
+        return 0 if self.config.compare is None else n_steps()
 
     def run(self, folder: RunFolder, tick: Tick) -> Stages:
         """All stages, those that were finished before read from the folder.
@@ -137,10 +150,13 @@ class Pipeline:
             alphas = self._widened(alphas, folds, train, stage)
             grid = {**grid, "alphas": alphas}
         held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
+        rivals = None
+        if self.config.compare is not None:
+            rivals = stage("rivals", self.config.compare, self._rivals)
         chosen = self._choose(alphas, folds)
         fit = partial(self._path, alphas, chosen)
         path = stage("path", "path and fit", fit, partial(self._proven, float(alphas[chosen])))
-        return Stages(grid, folds, held, path, seconds)
+        return Stages(grid, folds, held, path, seconds, rivals)
 
     def _grid(self) -> Arrays:
         """Candidates for alpha, from one model per component down.
@@ -204,6 +220,20 @@ class Pipeline:
         if errors.wrong:
             found["wrong"] = np.array(errors.wrong)
         return found
+
+    def _rivals(self) -> Arrays:
+        """Errors of other methods at the outer held-out rows."""
+        train = self.rows.take(self.train)
+        held, train = self.rows.take(self.test).filled_by(train), train.filled_by(train)
+
+        def tell() -> None:
+            self.tick("boosting", float("nan"))
+
+        return boosted_errors(train, held, self._graph_of(train), self.config.task, tell)
+
+    def _graph_of(self, train: Rows) -> Graph:
+        """The graph that training rows have."""
+        return make_graph(self.model, train)
 
     def _choose(self, alphas: Array, folds: list[Arrays]) -> int:
         """Place of the alpha with the least mean error; the largest one of equals."""
@@ -274,15 +304,19 @@ class Pipeline:
         point = parameters(model, final)
         fit = FinalFit.of(model, final.problem, point, places, self.inputs.geographic)
         found = examine(fit)
-        names = []
-        for name, picture in drawn(fit, found.draws):
-            self.folder.write_bytes(f"pictures/{name}", picture.data)
-            names.append(name)
         return {
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
-            "pictures": np.array(names, dtype=str),
+            "pictures": self._saved(chain(drawn(fit, found.draws), residuals_drawn(model))),
         }
+
+    def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
+        """The names of pictures, once they are in the folder."""
+        names = []
+        for name, picture in pictures:
+            self.folder.write_bytes(f"pictures/{name}", picture.data)
+            names.append(name)
+        return np.array(names, dtype=str)
 
 
 def make_model(config: RunConfig, graph: Any) -> Any:

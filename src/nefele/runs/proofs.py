@@ -14,10 +14,8 @@ from nefele._checks import Array
 from nefele.graph import Graph
 from nefele.graph_learning import graph_diagnostics
 from nefele.problem import Problem
-from nefele.report import Picture
 from nefele.report.layout import place
 from nefele.result import Result, Status
-from nefele.runs.wording import PICTURES
 from nefele.solvers import solve
 from nefele.theory import (
     CriticalLambda,
@@ -46,7 +44,6 @@ _MOST_REMOVED = 1_000_000  # numbers of all changes when each edge is removed
 _MOST_DENSE = 1_500  # unknowns of which all eigenvalues are computed
 _MOST_BARS = 40
 _MOST_DRAWN = 2_000  # nodes
-_MAPS = ("graph.svg", "proven.svg", "critical.svg", "influence.svg")  # drawn over the graph
 _UNITS = "norm in standardized units"
 _PROOF, _STEPS = 1e-10, 3_000  # relative gap for proofs, and steps to spend on it
 
@@ -281,23 +278,3 @@ def _removed(fit: FinalFit) -> Found:
 
     words = f"{_ends(graph, top)}: without it all models together move by {change[top]:.3g}"
     yield ("edge that matters most", f"{words} ({_UNITS})"), "influence.svg", draw
-
-
-def drawn(fit: FinalFit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:
-    """The pictures, none without matplotlib."""
-    if fit.positions is None:
-        return
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    across, upwards = np.maximum(np.ptp(fit.positions, axis=0), 1e-3)
-    height = float(np.clip(5.0 * upwards / across, 3.4, 6.4))  # of a map, as the map is
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as letters that a font lacks
-        for name, one in draws.items():
-            with rc_context({"font.family": "sans-serif", "font.size": 10.0}):
-                figure = Figure(figsize=(6.4, height if name in _MAPS else 4.0))
-                one(figure.subplots())
-                yield name, Picture.drawn(figure, *PICTURES[name])

@@ -17,6 +17,7 @@ from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
+from nefele.runs.rivals import column_of, rivals_in, rivals_text
 from nefele.runs.spreadsheets import write_csv
 from nefele.runs.wording import METRICS, edge_notes, missed_notes
 from nefele.selection import Verdict
@@ -79,6 +80,9 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
     }
     kept = ("chosen", "clearest", "nodes", "rows", "edges", "weights", "coef", "gaps", "clusters")
     found |= {name: path[name] for name in (*kept, "history")}
+    if stages.rivals is not None:
+        found["rivals"] = stages.rivals["names"]
+        found["rival_error"] = spread(stages.rivals["node_error"])
     positions = inputs.positions(nodes)
     if positions is not None:
         found["positions"] = positions
@@ -113,6 +117,8 @@ def metrics_table(found: Arrays) -> Any:
         "gain": found["own_error"] - coupled,
         "cluster": found["clusters"][int(found["chosen"])],
     }
+    for k, name in enumerate(found.get("rivals", np.array([])).tolist()):
+        columns[column_of(name)] = found["rival_error"][k]
     return pl.DataFrame(columns).fill_nan(None)
 
 
@@ -155,6 +161,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
     )
+    notes += [] if stages.rivals is None else stages.rivals["notes"].tolist()
     return {
         "finished": now(),
         "rows": len(inputs.y),
@@ -216,7 +223,23 @@ def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]
         shares = (wrong[-1], wrong[0], wrong[1 + chosen])
         names = [name for name, _ in verdict.scores]
         summary["wrong"] = dict(zip(names, map(float, shares), strict=True))
+    if stages.rivals is not None:
+        _add_rivals(summary, verdict, rivals_in(found), stages.rivals["wrong"])
     return summary
+
+
+def _add_rivals(
+    summary: dict[str, Any], verdict: Verdict, rivals: dict[str, Array], wrong: Array
+) -> None:
+    """Methods that were asked for: their scores, nodes that do better, and a sentence."""
+    summary["verdict"] += f" {rivals_text(verdict, rivals)}"
+    summary["rivals"] = {}
+    for k, (name, errors) in enumerate(rivals.items()):
+        better, worse = verdict.count(errors)
+        summary["scores"][name] = verdict.total(errors)
+        summary["rivals"][name] = {"nodes_better": better, "nodes_worse": worse}
+        if "wrong" in summary:
+            summary["wrong"][name] = float(wrong[k])
 
 
 def graph_source(config: RunConfig) -> str:

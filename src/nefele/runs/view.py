@@ -12,6 +12,7 @@ from nefele.report.view import Step, View
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.results import compared
+from nefele.runs.rivals import rivals_in
 from nefele.runs.wording import PICTURES, describe_graph, gap_text
 
 _WEIGHTING = {
@@ -46,7 +47,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         facts=_facts(config, facts, len(found["parameters"])),
         verdict=summary["verdict"],
         notes=notes,
-        scores=compared(found).scores,
+        scores=_scores(found),
         nodes=found["nodes"].tolist(),
         parameters=found["parameters"].tolist(),
         rows=found["rows"],
@@ -73,6 +74,13 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         geographic=bool(found.get("geographic", False)),
         pictures=pictures,
     )
+
+
+def _scores(found: dict[str, Any]) -> list[tuple[str, float]]:
+    """Overall errors by method, those asked for the last."""
+    verdict = compared(found)
+    more = [(name, verdict.total(errors)) for name, errors in rivals_in(found).items()]
+    return [*verdict.scores, *more]
 
 
 def _facts(config: RunConfig, facts: dict[str, Any], p: int) -> list[tuple[str, str]]:

@@ -44,6 +44,12 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "How fast would gradient descent be?",
         "The bound on its error, without an eigenvalue of the whole problem: safe, not sharp.",
     ),
+    "residuals.svg": (
+        "What is left over",
+        "Residuals of the final fit at all rows. They should show no pattern against the "
+        "prediction, and lie on the line if the noise is normal; so should the deviations of the "
+        "nodes. Nodes above the dashed lines fit worse than chance explains.",
+    ),
 }
 METRICS = {"regression": "mean squared error", "classification": "log loss"}
 

@@ -1,0 +1,30 @@
+"""Linear scores of rows by the fitted models of their nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+
+
+def raw(model: Any, X: Array, ids: Any) -> Array:
+    """x^T w + b with the model of each row's node, for rows that are validated already."""
+    place = np.zeros(len(X), dtype=np.int64) if ids is None else model.graph_.positions(ids)
+    coef, intercept = model.coef_, model.intercept_
+    if (place < 0).any():
+        place, coef, intercept = model._cover(ids, place)
+    product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
+    layout = getattr(model, "_layout", None)
+    if layout is None or layout.smooth is None:
+        return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
+    straight = np.einsum(product, layout.clip(X), coef[place]) + intercept[place]
+    return np.asarray(straight + curve_weights(model, place) * layout.smooth(X))
+
+
+def curve_weights(model: Any, place: NDArray[np.int64]) -> Any:
+    """Weight of the common curves in the model of each row; 1 where the target was shifted."""
+    weight = getattr(model, "_curve_weight", None)
+    return 1.0 if weight is None else weight[np.minimum(place, len(weight) - 1)]

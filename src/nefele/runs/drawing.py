@@ -1,0 +1,60 @@
+"""The pictures of a run, drawn by matplotlib where it is installed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from nefele.estimators import plot_residuals
+from nefele.report import Picture
+from nefele.runs.proofs import FinalFit
+from nefele.runs.wording import PICTURES
+
+Draw = Callable[[Any], object]
+
+_MAPS = ("graph.svg", "proven.svg", "critical.svg", "influence.svg")  # drawn over the graph
+
+
+def drawn(fit: FinalFit, draws: dict[str, Draw]) -> Iterator[tuple[str, Picture]]:
+    """The pictures, none without matplotlib."""
+    if fit.positions is None:
+        return
+    across, upwards = np.maximum(np.ptp(fit.positions, axis=0), 1e-3)
+    height = float(np.clip(5.0 * upwards / across, 3.4, 6.4))  # of a map, as the map is
+    for name, one in draws.items():
+
+        def alone(figure: Any, one: Draw = one) -> object:
+            return one(figure.subplots())
+
+        yield from _picture(name, alone, (6.4, height if name in _MAPS else 4.0))
+
+
+def residuals_drawn(model: Any) -> Iterator[tuple[str, Picture]]:
+    """The residuals of a model of numbers, none without matplotlib."""
+    if hasattr(model, "classes_"):
+        return
+
+    def four(figure: Any) -> object:
+        figure.set_layout_engine("constrained")
+        return plot_residuals(model, ax=figure.subplots(2, 2))
+
+    yield from _picture("residuals.svg", four, (9.0, 7.0))
+
+
+def _picture(name: str, draw: Draw, size: tuple[float, float]) -> Iterator[tuple[str, Picture]]:
+    """What `draw` puts into a Figure; nothing without matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as letters that a font lacks
+        with rc_context({"font.family": "sans-serif", "font.size": 10.0}):
+            figure = Figure(figsize=size)
+            draw(figure)
+            picture = Picture.drawn(figure, *PICTURES[name])
+    yield name, picture
