@@ -34,7 +34,7 @@ _TOGETHER = 1e-3  # deviation, relative to the noise, that is none
 _ASLEEP = 0.05  # deviation, relative to the noise, below which a graph would not be noticed
 _SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
 # Numbers in one evaluation, beyond which a form is not tried, or not even evaluated once.
-_WORK, _ONCE = 1e8, 1e9
+_WORK, _ONCE = 2e8, 1e9
 _SUMS = 5e7  # numbers in the sums of products with curves
 _SLIGHT = 30.0  # ridge, per row, that leaves a curve hardly bent
 _FEW = 12  # components that are estimated more exactly
@@ -72,24 +72,33 @@ class Family:
         self.tried: list[Tried] = []
 
     def choose(self) -> Tried:
-        """The chosen member, sharpened; `tried` has all of them in order of simplicity."""
+        """The chosen member, sharpened; `tried` has all of them in order of simplicity.
+
+        One question after the other: what is personal, then whether common curves, then whether a
+        graph makes that better.
+        """
         straight = columns_of(self.table)
         sums = Statistics.of(straight.data) if self.response.direct else None
         for name in (ONE, INTERCEPTS, SLOPES, CORRELATED):
             self._try(name, straight, sums=sums)
         if not self.tried:
             raise np.linalg.LinAlgError("No member of the family has a fit.")
-        best = choose(self.tried, self.table, self.response)
+        best = self._best(self.tried)
         if self.curves:
             curved = self._with_curves(best)
             if curved is not None:
+                known = len(self.tried)
                 self._try(best.name, curved, start=self._before(best, curved))
-                best = choose(self.tried, self.table, self.response)
+                best = self._best([best, *self.tried[known:]])
         if self.graph is not None:
+            known = len(self.tried)
             for base in self._to_join(best):
                 self._join(base, self.graph)
-            best = choose(self.tried, self.table, self.response)
+            best = self._best([best, *self.tried[known:]])
         return self._sharpened(best)
+
+    def _best(self, tried: list[Tried]) -> Tried:
+        return choose(tried, self.table, self.response)
 
     @property
     def lonely(self) -> bool:
