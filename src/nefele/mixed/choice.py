@@ -14,7 +14,7 @@ from nefele.mixed.response import Response
 
 ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
-_NOT_CLEARLY_WORSE = 1.645  # the same where no likelihood speaks beside it: 5% of a normal
+_NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 
 
@@ -65,32 +65,36 @@ def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
     """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
 
     `tried` is in order of simplicity. One that the criterion leaves without support is not taken
-    for its simplicity. Where a target is linearised at each fit anew, likelihoods do not compare,
-    and the simplest is taken that is not clearly worse: one more variance that follows the rows of
-    a few nodes looks good at their other rows, too.
+    for its simplicity. Where a target is linearised at each fit anew, likelihoods do not compare;
+    there the errors at left-out rows, which are log-likelihoods, rise by one for each component,
+    as in the criterion: the components have seen these rows.
     """
     if not all(np.isfinite(t.errors).all() for t in tried):
         return tried[-1]
     costs = response.costs([t.left_out for t in tried], table.y, table.weight)
-    at = int(np.argmin([table.weight @ cost for cost in costs]))
+    sizes = np.array([0.0 if response.direct else t.fit.found.n_free for t in tried])
+    at = int(np.argmin([table.weight @ cost for cost in costs] + sizes))
     best, least = tried[at], min(t.fit.found.aic for t in tried)
     allowed = _NOT_WORSE if response.direct else _NOT_CLEARLY_WORSE
-    for t, cost in zip(tried, costs, strict=True):
+    for t, cost, more in zip(tried, costs, sizes - sizes[at], strict=True):
         supported, likelier = True, False
         if response.direct:
             supported = t.fit.found.aic <= least + _NO_SUPPORT
             likelier = t.fit.found.aic <= best.fit.found.aic
-        if supported and (likelier or _worse_by(cost - costs[at], table) <= allowed):
+        if supported and (likelier or _worse_by(cost - costs[at], more, table) <= allowed):
             return t
     return best
 
 
-def _worse_by(extra: Array, table: Table) -> float:
-    """The sum of what rows cost more, in standard errors: rows of a node are not independent."""
+def _worse_by(extra: Array, more: float, table: Table) -> float:
+    """What rows cost more, in standard errors: rows of a node are not independent.
+
+    `more` is added to the sum over the rows.
+    """
     by_node = np.bincount(table.owner, table.weight * extra, table.n_nodes)
     n = len(by_node)
     error = float(np.sqrt(n / max(n - 1, 1) * ((by_node - by_node.mean()) ** 2).sum()))
-    total = float(by_node.sum())
+    total = float(by_node.sum()) + more
     if error:
         return total / error
     return 0.0 if total <= 0 else np.inf

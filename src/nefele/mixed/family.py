@@ -9,12 +9,11 @@ of S, over the graph with one more node, the centre.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
 
-from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.mixed.choice import CORRELATED, INTERCEPTS, ONE, SLOPES, Tried, choose
@@ -171,9 +170,7 @@ class Family:
         x[:n_F] = before.x[:n_F]
         return replace(best.fit, found=replace(before, x=x))
 
-    def _form(
-        self, name: str, columns: Columns, work: float = _WORK
-    ) -> tuple[Index, Form] | None:
+    def _form(self, name: str, columns: Columns, work: float = _WORK) -> tuple[Index, Form] | None:
         personal = columns.personal
         if name == ONE:
             personal = personal[:0]
@@ -256,6 +253,7 @@ class Family:
         model = likelihood(form.F(x), form.ridge(x), slopes=False)
         found = replace(start.found, F=form.F(x), ridge=form.ridge(x), model=model)
         return replace(start, found=found)
+
 
 def _awake(tried: Tried) -> Tried:
     """With deviations large enough to see whether a graph wants them."""
