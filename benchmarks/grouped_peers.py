@@ -19,7 +19,7 @@ from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 
 Predict = Callable[[Part], np.ndarray]
 CATEGORIES = 255  # the most that HistGradientBoosting takes of a column
-LARGE = 20_000  # rows
+LARGE = 20_000  # rows, or numbers, from which some methods take minutes
 SLOPES = 4  # random slopes at most: their covariances are a dense matrix
 
 
@@ -228,8 +228,11 @@ def suits(name: str, data: Dataset) -> bool:
 
 
 def takes_minutes(name: str, data: Dataset) -> bool:
-    """Whether a method is too slow for a quick look: mixed models of many variances or by Bayes."""
-    return name in ("MixedLM slopes", "Bayes intercept", "Bayes slope") and len(data.table) > LARGE
+    """Whether a method is too slow for a quick look, by the size of the table."""
+    rows = len(data.table)
+    if name == "mgwr":
+        return rows * len(data.columns) > LARGE
+    return name in ("MixedLM slopes", "Bayes intercept", "Bayes slope") and rows > LARGE
 
 
 EVERY = (REGRESSION, CLASSES, COUNTS)

@@ -121,16 +121,15 @@ def eliminate(G, c, personal, F, Z, C, inner):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slopes(G, c, personal, F, Z, C, b, spread, s2, out):  # type: ignore[no-untyped-def]
+def slopes(G, c, personal, F, Z, C, b, N, s2, out):  # type: ignore[no-untyped-def]
     """Gradient of minus half the deviance by F; see `nefele.mixed.likelihood`.
 
-    The sum over i of e_i u_i^T / s2 - G_i F C_i + (G_i - G_i F Z_i) M^-1 Z_i^T on the personal
-    rows, u_i = Z_i [-b, 1], e_i = c_i - G_i b - G_i F u_i, M^-1 = `spread`.
+    The sum over i of e_i u_i^T / s2 - G_i F C_i + (G_i - G_i F Z_i) N_i^T on the personal rows,
+    u_i = Z_i [-b, 1], e_i = c_i - G_i b - G_i F u_i, N_i = Z_i M^-1.
     """
     n, d, p = G.shape[0], G.shape[1], len(personal)
     H = np.empty((p, p))  # G_i F
     u, e = np.empty(p), np.empty(p)
-    N = np.empty((p, d))  # Z_i M^-1
     E = np.empty((p, d))
     out[:] = 0.0
     for i in range(n):
@@ -146,12 +145,6 @@ def slopes(G, c, personal, F, Z, C, b, spread, s2, out):  # type: ignore[no-unty
             for k in range(d):
                 s -= Z[i, a, k] * b[k]
             u[a] = s
-        N[:] = 0.0
-        for q in range(d):
-            for a in range(p):
-                z = Z[i, a, q]
-                for k in range(d):
-                    N[a, k] += z * spread[q, k]
         for a in range(p):
             at = personal[a]
             s = c[i, at]
@@ -170,5 +163,5 @@ def slopes(G, c, personal, F, Z, C, b, spread, s2, out):  # type: ignore[no-unty
                 for q in range(p):
                     s -= H[a, q] * C[i, k, q]
                 for q in range(d):
-                    s += E[a, q] * N[k, q]
+                    s += E[a, q] * N[i, k, q]
                 out[a, k] += s

@@ -17,7 +17,7 @@ from scipy import linalg
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.mixed.choice import CORRELATED, INTERCEPTS, ONE, SLOPES, Tried, choose
-from nefele.mixed.columns import Columns, Table, columns_of
+from nefele.mixed.columns import Columns, Table, columns_of, thin
 from nefele.mixed.components import FAIR, Form
 from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
 from nefele.mixed.fitting import Fit, fit
@@ -65,7 +65,8 @@ class Family:
         correlated: bool = True,
         told: Callable[[Tried], object] | None = None,
     ) -> None:
-        self.table, self.response = table, response
+        self.table = replace(table, common=table.common | thin(table))
+        self.response = response
         self.graph = graph if graph is not None and graph.n_edges else None
         self.curves, self.correlated, self.told = curves, correlated, told
         self.tried: list[Tried] = []
