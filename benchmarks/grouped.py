@@ -43,12 +43,18 @@ def measure(
     seeds: tuple[int, ...],
     run: Runner,
     keep: Callable[[Table], None] = lambda table: None,
+    short: bool = False,
 ) -> Table:
-    """Every method that suits, on every dataset, said line by line; `keep` after each dataset."""
+    """Every method that suits, on every dataset, said line by line; `keep` after each dataset.
+
+    `short` leaves out those that take minutes.
+    """
     table = Table(methods)
     for data in datasets:
         table.begin(data)
         for method in table.order:
+            if short and grouped_peers.takes_minutes(method, data):
+                continue
             if method == grouped_ours.NAME or grouped_peers.suits(method, data):
                 table.add(data.name, method, run(data, method, seeds))
                 print(table.progress(data.name, method), flush=True)
@@ -130,16 +136,19 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(grouped_data.LOADERS), metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=every, default=every, metavar="METHOD")
     parser.add_argument("--seeds", nargs="+", type=int, help="splits; default 0 1 2")
+    parser.add_argument("--short", action="store_true", help="without peers that take minutes")
     parser.add_argument("--fresh", action="store_true", help="measure the peers again")
     parser.add_argument("--out", type=Path, help="file without ending; default in results/")
     args = parser.parse_args()
     names = args.only or (grouped_data.QUICK if args.quick else list(grouped_data.LOADERS))
     seeds = tuple(args.seeds or (SEEDS[:1] if args.quick else SEEDS))
-    whole = not (args.quick or args.only or args.seeds or args.methods != every)
+    whole = not (args.quick or args.only or args.seeds or args.short or args.methods != every)
     target = args.out or (HERE / "results" / "grouped" if whole else CACHE.parent / "part")
     run, head = cached(in_a_process, CACHE, args.fresh), heading(seeds)
     # a run that is cut short leaves what it has measured
-    table = measure(available(names), args.methods, seeds, run, lambda t: t.write(target, head))
+    table = measure(
+        available(names), args.methods, seeds, run, lambda t: t.write(target, head), args.short
+    )
     print("\n" + table.markdown(head))
 
 

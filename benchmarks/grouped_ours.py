@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from grouped_sources import CLASSES, COUNTS
+from grouped_sources import CLASSES, COUNTS, Dataset
 from grouped_splits import Part
 
 NAME = "nefele"
@@ -31,8 +31,21 @@ def default(part: Part) -> Callable[[Part], np.ndarray]:
 
 
 def features(part: Part) -> pd.DataFrame:
-    """What is handed over as X: the table as it came, text as text."""
-    return part.table
+    """What is handed over as X: the table as it came, text as text.
+
+    Where each row has a place of its own, so that the middle of its group does not tell it, the
+    place is in two more columns, as boosting has it.
+    """
+    if part.coords is None or not own_places(part.data):
+        return part.table
+    table = part.table.copy()
+    table[["latitude", "longitude"]] = part.coords
+    return table
+
+
+def own_places(data: Dataset) -> bool:
+    """Whether rows of a group differ in their coordinates."""
+    return bool(data.table.groupby(data.group)[list(data.coords)].nunique().gt(1).any(axis=None))
 
 
 def middles(part: Part) -> pd.DataFrame:

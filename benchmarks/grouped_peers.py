@@ -19,6 +19,7 @@ from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 
 Predict = Callable[[Part], np.ndarray]
 CATEGORIES = 255  # the most that HistGradientBoosting takes of a column
+LARGE = 20_000  # rows, or numbers, from which some methods take minutes
 SLOPES = 4  # random slopes at most: their covariances are a dense matrix
 
 
@@ -224,6 +225,14 @@ def suits(name: str, data: Dataset) -> bool:
         if (levels > 1).sum() == 1:
             return False  # the same as one slope
     return data.task in METHODS[name][1]
+
+
+def takes_minutes(name: str, data: Dataset) -> bool:
+    """Whether a method is too slow for a quick look, by the size of the table."""
+    rows = len(data.table)
+    if name == "mgwr":
+        return rows * len(data.columns) > LARGE
+    return name in ("MixedLM slopes", "Bayes intercept", "Bayes slope") and rows > LARGE
 
 
 EVERY = (REGRESSION, CLASSES, COUNTS)

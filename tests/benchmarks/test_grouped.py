@@ -9,6 +9,7 @@ import grouped_ours
 import grouped_peers
 import grouped_worker
 import numpy as np
+import pandas as pd
 import pytest
 from grouped_sources import CLASSES, COUNTS, REGRESSION
 from grouped_splits import error, held_out, split
@@ -162,6 +163,27 @@ def test_methods_run_where_they_suit():
     assert grouped_peers.suits("MixedLM slopes", here)
     fixed = here.table.assign(z=here.table["group"])
     assert not grouped_peers.suits("MixedLM slopes", replace(here, table=fixed))
+
+
+def test_a_short_run_leaves_out_what_takes_minutes():
+    here = grouped_worker.made(REGRESSION, places=True)
+    large = replace(here, name="large", table=pd.concat([here.table] * 400, ignore_index=True))
+    answers = {method: (1.0, 1.0) for method in ("one model", "MixedLM slopes", "mgwr", OURS)}
+    run = fake({"made": answers, "large": answers})
+    table = grouped.measure([here, large], list(answers), (0,), run, short=True)
+    assert list(table.records["made"]) == list(answers)
+    assert list(table.records["large"]) == ["one model", OURS]
+
+
+def test_places_of_rows_are_columns_and_places_of_groups_are_not():
+    here = grouped_worker.made(REGRESSION, places=True)
+    assert list(grouped_ours.features(split(here, 0)[0])) == ["x", "z"]
+    own = here.table.assign(latitude=np.linspace(40, 50, 60))
+    train, test = split(replace(here, table=own), 0)
+    assert list(grouped_ours.features(train)) == ["x", "z", "latitude", "longitude"]
+    np.testing.assert_array_equal(
+        grouped_ours.features(test)[["latitude", "longitude"]], test.coords
+    )
 
 
 # -- the table ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nefele import graphs
-from nefele.mixed.columns import Table, columns_of
+from nefele.mixed.columns import Table, columns_of, thin
 from nefele.mixed.coupling import Joined
 from nefele.mixed.family import CORRELATED, INTERCEPTS, ONE, SLOPES, Family
 from nefele.mixed.response import Classes, Counts, Numbers
@@ -94,3 +94,49 @@ def test_levels_of_classes_and_counts(response):
 def test_one_node_alone_is_one_model():
     given = table(n=1, rows=40)
     assert chosen(given)[1].name == ONE
+
+
+def rare(rows_each, n=30, rows=12):
+    """A level of text that some rows of each node have, one of them far from all others."""
+    given = table(n=n, rows=rows, level=1.0)
+    level = np.tile(np.arange(rows) < rows_each, n).astype(float)
+    X, y = np.column_stack([given.X, level]), given.y.copy()
+    y[0] -= 40.0
+    return Table(**{**vars(given), "X": X, "y": y, "common": np.zeros(4, dtype=bool)})
+
+
+def test_a_level_that_each_node_has_once_has_a_common_slope():
+    family, best = chosen(rare(1))
+    assert thin(family.table).tolist() == [False, False, True, True]
+    assert 3 not in best.columns.used[best.columns.personal[:-1]]
+    assert not thin(rare(2))[3]
+
+
+def test_a_slope_that_few_nodes_tell_of_is_common():
+    given = rare(4)
+    X = given.X.copy()
+    X[given.owner > 3, 3] = 0.0
+    assert thin(Table(**{**vars(given), "X": X}))[3]
+    few = Table(**{**vars(given), "X": X, "n_nodes": 30})
+    on = few.owner < 6
+    small = Table(
+        few.X[on], few.y[on], few.weight[on], few.owner[on], 6, True, np.zeros(4, dtype=bool)
+    )
+    assert not thin(small)[3]
+
+
+def test_a_row_of_weight_two_tells_of_a_slope_as_two_rows():
+    given = rare(1)
+    double = Table(**{**vars(given), "weight": np.where(given.X[:, 3] > 0, 2.0, 1.0)})
+    assert thin(given)[3] and not thin(double)[3]
+
+
+def test_nodes_of_two_rows_may_have_slopes():
+    assert not thin(table(rows=2))[:2].any()
+
+
+def test_curves_are_compared_with_the_same_without_them():
+    """Whether what is personal is right was asked before."""
+    family, best = chosen(table(curve=1.5, slope=0.3, level=1.0), curves=True)
+    names = [t.name for t in family.tried if t.columns.smooth is not None]
+    assert names == [best.name]

@@ -82,15 +82,20 @@ def eliminate(G, c, personal, F, Z, C, inner):  # type: ignore[no-untyped-def]
         total += 2.0 * _factorise(A, p)
         for a in range(p):  # Z = L^-1 V, and C = L^-1
             for k in range(d + 1):
-                s = V[a, k]
-                for q in range(a):
-                    s -= A[a, q] * Z[i, q, k]
-                Z[i, a, k] = s / A[a, a]
+                Z[i, a, k] = V[a, k]
             for k in range(p):
-                s = 1.0 if a == k else 0.0
-                for q in range(k, a):
-                    s -= A[a, q] * C[i, q, k]
-                C[i, a, k] = s / A[a, a] if k <= a else 0.0
+                C[i, a, k] = 1.0 if a == k else 0.0
+            for q in range(a):
+                f = A[a, q]
+                for k in range(d + 1):
+                    Z[i, a, k] -= f * Z[i, q, k]
+                for k in range(q + 1):
+                    C[i, a, k] -= f * C[i, q, k]
+            f = 1.0 / A[a, a]
+            for k in range(d + 1):
+                Z[i, a, k] *= f
+            for k in range(a + 1):
+                C[i, a, k] *= f
         for a in range(p):
             for k in range(d + 1):
                 z = Z[i, a, k]
@@ -98,16 +103,17 @@ def eliminate(G, c, personal, F, Z, C, inner):  # type: ignore[no-untyped-def]
                     for e in range(k + 1):
                         inner[k, e] += z * Z[i, a, e]
         for a in range(p - 1, -1, -1):  # Z = A^-1 V, C = A^-1
+            for q in range(a + 1, p):
+                f = A[q, a]
+                for k in range(d + 1):
+                    Z[i, a, k] -= f * Z[i, q, k]
+                for k in range(p):
+                    C[i, a, k] -= f * C[i, q, k]
+            f = 1.0 / A[a, a]
             for k in range(d + 1):
-                s = Z[i, a, k]
-                for q in range(a + 1, p):
-                    s -= A[q, a] * Z[i, q, k]
-                Z[i, a, k] = s / A[a, a]
+                Z[i, a, k] *= f
             for k in range(p):
-                s = C[i, a, k]
-                for q in range(a + 1, p):
-                    s -= A[q, a] * C[i, q, k]
-                C[i, a, k] = s / A[a, a]
+                C[i, a, k] *= f
     for k in range(d + 1):
         for e in range(k):
             inner[e, k] = inner[k, e]
@@ -115,26 +121,26 @@ def eliminate(G, c, personal, F, Z, C, inner):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slopes(G, c, personal, F, Z, C, b, spread, s2, out):  # type: ignore[no-untyped-def]
+def slopes(G, c, personal, F, Z, C, b, N, s2, out):  # type: ignore[no-untyped-def]
     """Gradient of minus half the deviance by F; see `nefele.mixed.likelihood`.
 
-    The sum over i of e_i u_i^T / s2 - G_i F C_i + (G_i - G_i F Z_i) M^-1 Z_i^T on the personal
-    rows, u_i = Z_i [-b, 1], e_i = c_i - G_i b - G_i F u_i, M^-1 = `spread`.
+    The sum over i of e_i u_i^T / s2 - G_i F C_i + (G_i - G_i F Z_i) N_i^T on the personal rows,
+    u_i = Z_i [-b, 1], e_i = c_i - G_i b - G_i F u_i, N_i = Z_i M^-1.
     """
     n, d, p = G.shape[0], G.shape[1], len(personal)
     H = np.empty((p, p))  # G_i F
     u, e = np.empty(p), np.empty(p)
-    N = np.empty((d, p))  # M^-1 Z_i^T
     E = np.empty((p, d))
     out[:] = 0.0
     for i in range(n):
         for a in range(p):
             at = personal[a]
             for k in range(p):
-                s = 0.0
-                for q in range(p):
-                    s += G[i, at, personal[q]] * F[q, k]
-                H[a, k] = s
+                H[a, k] = 0.0
+            for q in range(p):
+                g = G[i, at, personal[q]]
+                for k in range(p):
+                    H[a, k] += g * F[q, k]
             s = Z[i, a, d]
             for k in range(d):
                 s -= Z[i, a, k] * b[k]
@@ -144,25 +150,18 @@ def slopes(G, c, personal, F, Z, C, b, spread, s2, out):  # type: ignore[no-unty
             s = c[i, at]
             for k in range(d):
                 s -= G[i, at, k] * b[k]
-            for k in range(p):
-                s -= H[a, k] * u[k]
+                E[a, k] = G[i, at, k]
+            for q in range(p):
+                h = H[a, q]
+                s -= h * u[q]
+                for k in range(d):
+                    E[a, k] -= h * Z[i, q, k]
             e[a] = s / s2
-            for k in range(d):
-                t = G[i, at, k]
-                for q in range(p):
-                    t -= H[a, q] * Z[i, q, k]
-                E[a, k] = t
-        for k in range(d):
-            for a in range(p):
-                s = 0.0
-                for q in range(d):
-                    s += spread[k, q] * Z[i, a, q]
-                N[k, a] = s
         for a in range(p):
             for k in range(p):
                 s = e[a] * u[k]
                 for q in range(p):
-                    s -= H[a, q] * C[i, q, k]
+                    s -= H[a, q] * C[i, k, q]
                 for q in range(d):
-                    s += E[a, q] * N[q, k]
+                    s += E[a, q] * N[i, k, q]
                 out[a, k] += s

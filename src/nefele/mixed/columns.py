@@ -17,6 +17,8 @@ Mask = NDArray[np.bool_]
 
 _DEPENDENT = 1e-9  # share of a column's variance that the others leave, below which it is dropped
 _WIDE = 0.2  # columns per row from which their coefficients are shrunk
+_NODES = 5  # that must tell of a slope before it may differ
+_SINGLE = 0.9  # share of what one row could do at most that makes it the only one
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,3 +127,29 @@ def _level(X: Array, table: Table) -> Mask:
     means = np.reshape(sums, (X.shape[1], table.n_nodes)).T / count[:, None]
     away = np.abs(X - means[table.owner]).max(axis=0, initial=0.0)
     return np.asarray(away <= 1e-9)
+
+
+def thin(table: Table) -> Mask:
+    """Features whose slope too few nodes tell of: elsewhere they vary by a single row, if at all.
+
+    Where one row of a node has a rare level, its deviation from the common slope is that row's
+    noise. A node tells of a slope if all rows but one would still; of these there must be five, or
+    half of the nodes with three rows or more.
+    """
+    owner, n = table.owner, table.n_nodes
+    rows = np.bincount(owner, table.weight, n)
+    able = rows > 2
+    needed = min(_NODES, (int(able.sum()) + 1) // 2)
+    order = np.argsort(owner, kind="stable")
+    first = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    seen, unit = owner[order][first], np.minimum(table.weight, 1.0)
+    out = np.zeros(table.X.shape[1], dtype=bool)
+    for j, x in enumerate((table.X - table.X.mean(axis=0)).T):
+        mean = np.bincount(owner, table.weight * x, n) / np.maximum(rows, 1e-300)
+        square = (x - mean[owner]) ** 2
+        square[square <= (1e-9 * x) ** 2] = 0.0  # rounding
+        total, most = np.bincount(owner, table.weight * square, n), np.zeros(n)
+        most[seen] = np.maximum.reduceat((unit * square)[order], first)
+        single = most >= _SINGLE * (1 - 1 / np.maximum(rows, 1.0)) * total
+        out[j] = int((able & ~single).sum()) < needed
+    return out

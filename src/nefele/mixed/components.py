@@ -112,6 +112,12 @@ class Estimate:
         return np.asarray(self.model.s2 * self.F @ self.F.T)
 
     @property
+    def n_free(self) -> int:
+        """Number of components but for those as good as left out: at a bound."""
+        low, high = np.reshape(self.form.bounds(), (-1, 2)).T
+        return int(((self.x > 2 * low) & (self.x < high)).sum())
+
+    @property
     def aic(self) -> float:
         """Akaike's criterion: the deviance plus two for each component."""
         return self.model.deviance + 2.0 * len(self.x)

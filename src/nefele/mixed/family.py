@@ -9,15 +9,15 @@ of S, over the graph with one more node, the centre.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
 
-from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.graph import Graph
-from nefele.mixed.columns import Columns, Table, columns_of
+from nefele.mixed.choice import CORRELATED, INTERCEPTS, ONE, SLOPES, Tried, choose
+from nefele.mixed.columns import Columns, Table, columns_of, thin
 from nefele.mixed.components import FAIR, Form
 from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
 from nefele.mixed.fitting import Fit, fit
@@ -27,58 +27,16 @@ from nefele.mixed.scan import Scan
 from nefele.mixed.smooth import Smooth
 from nefele.mixed.statistics import Statistics
 
-ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
 _MOST_CORRELATED = 5  # coefficients that may depend on each other
-_NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
-_NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
-_NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 _WORTH = 2.0  # gain of the deviance from which a graph is tried: that of its one number
 _TOGETHER = 1e-3  # deviation, relative to the noise, that is none
 _ASLEEP = 0.05  # deviation, relative to the noise, below which a graph would not be noticed
 _SHARES = (0.5, 0.9, 0.99)  # of the graph in the coupling
-_WORK = 1e8  # numbers in one evaluation, beyond which a form is not tried
+# Numbers in one evaluation, beyond which a form is not tried, or not even evaluated once.
+_WORK, _ONCE = 2e8, 1e9
+_SUMS = 5e7  # numbers in the sums of products with curves
 _SLIGHT = 30.0  # ridge, per row, that leaves a curve hardly bent
 _FEW = 12  # components that are estimated more exactly
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """A member of the family, fitted.
-
-    Attributes
-    ----------
-    name : str
-        One of the names of this module: what is personal.
-    columns : Columns
-    fit : Fit
-    coupling : Coupling
-    errors : array of shape (n_rows,)
-        What each row's prediction without itself costs, in the order of the table; infinite where
-        that cannot be had.
-    """
-
-    name: str
-    columns: Columns
-    fit: Fit
-    coupling: Coupling
-    errors: Array
-
-    @property
-    def rho(self) -> float:
-        """Share of the graph in the coupling."""
-        return getattr(self.coupling, "rho", 0.0)
-
-    @property
-    def words(self) -> str:
-        """The member in words."""
-        if self.name == ONE:
-            return f"{ONE}{self._curved}"
-        by = "the centre" if not self.rho else f"graph {self.rho:.0%}, centre {1 - self.rho:.0%}"
-        return f"personal {self.name} by {by}{self._curved}"
-
-    @property
-    def _curved(self) -> str:
-        return "" if self.columns.smooth is None else ", common curves"
 
 
 class Family:
@@ -107,30 +65,40 @@ class Family:
         correlated: bool = True,
         told: Callable[[Tried], object] | None = None,
     ) -> None:
-        self.table, self.response = table, response
+        self.table = replace(table, common=table.common | thin(table))
+        self.response = response
         self.graph = graph if graph is not None and graph.n_edges else None
         self.curves, self.correlated, self.told = curves, correlated, told
         self.tried: list[Tried] = []
 
     def choose(self) -> Tried:
-        """The chosen member, sharpened; `tried` has all of them in order of simplicity."""
+        """The chosen member, sharpened; `tried` has all of them in order of simplicity.
+
+        One question after the other: what is personal, then whether common curves, then whether a
+        graph makes that better.
+        """
         straight = columns_of(self.table)
         sums = Statistics.of(straight.data) if self.response.direct else None
         for name in (ONE, INTERCEPTS, SLOPES, CORRELATED):
             self._try(name, straight, sums=sums)
         if not self.tried:
             raise np.linalg.LinAlgError("No member of the family has a fit.")
-        best = self._best()
+        best = self._best(self.tried)
         if self.curves:
             curved = self._with_curves(best)
             if curved is not None:
-                self._try(best.name, curved)
-                best = self._best()
+                known = len(self.tried)
+                self._try(best.name, curved, start=self._before(best, curved))
+                best = self._best([best, *self.tried[known:]])
         if self.graph is not None:
+            known = len(self.tried)
             for base in self._to_join(best):
                 self._join(base, self.graph)
-            best = self._best()
+            best = self._best([best, *self.tried[known:]])
         return self._sharpened(best)
+
+    def _best(self, tried: list[Tried]) -> Tried:
+        return choose(tried, self.table, self.response)
 
     @property
     def lonely(self) -> bool:
@@ -173,8 +141,8 @@ class Family:
         if smooth is None:
             return None
         columns = columns_of(self.table, smooth)
-        found = self._form(best.name, columns)
-        if found is None:
+        found = self._form(best.name, columns, _ONCE)
+        if found is None or self.table.n_nodes * columns.data.X.shape[1] ** 2 > _SUMS:
             return None
         personal, form = found
         z, w = self.response.linear(best.fit.eta, columns.data.y)
@@ -185,15 +153,25 @@ class Family:
         n_F = len(form.entries[0])
         if n_F != len(best.fit.found.form.entries[0]):
             return columns
-        x = np.concatenate(
-            [best.fit.found.x[:n_F], np.full(form.n_groups, np.log(_SLIGHT * likelihood.n_rows))]
-        )
+        slight = np.full(form.n_groups, np.log(_SLIGHT * likelihood.n_rows))
+        x = np.concatenate([best.fit.found.x[:n_F], slight])
         slope = form.slope(likelihood(form.F(x), form.ridge(x)))[n_F:]
         rising = slope[form.n_groups - len(smooth.curves) :] > 0
         smooth = smooth.take(rising)
         return None if smooth is None else columns_of(self.table, smooth)
 
-    def _form(self, name: str, columns: Columns) -> tuple[Index, Form] | None:
+    def _before(self, best: Tried, curved: Columns) -> Fit | None:
+        """The fit without curves, to start from with them."""
+        found = self._form(best.name, curved)
+        before = best.fit.found
+        n_F = len(before.form.entries[0])
+        if found is None or len(found[1].entries[0]) != n_F:
+            return None
+        x = found[1].start(float(best.fit.count.sum()))
+        x[:n_F] = before.x[:n_F]
+        return replace(best.fit, found=replace(before, x=x))
+
+    def _form(self, name: str, columns: Columns, work: float = _WORK) -> tuple[Index, Form] | None:
         personal = columns.personal
         if name == ONE:
             personal = personal[:0]
@@ -206,7 +184,7 @@ class Family:
             return None
         if name == CORRELATED and not (self.correlated and 1 < p <= _MOST_CORRELATED):
             return None
-        if n * p * (p * p + d * d) > _WORK and name not in (ONE, INTERCEPTS):
+        if n * p * (p * p + d * d) > work and name not in (ONE, INTERCEPTS):
             return None
         return personal, Form(p, name == CORRELATED, columns.groups)
 
@@ -229,11 +207,12 @@ class Family:
         self._keep(name, columns, coupling, fitted)
 
     def _keep(self, name: str, columns: Columns, coupling: Coupling, fitted: Fit) -> None:
-        errors = np.full(len(self.table.y), np.inf)
+        left_out = np.full(len(self.table.y), np.nan)
         p = len(fitted.personal)
         if isinstance(coupling, Apart) or self.table.n_nodes * p <= INVERTED:
-            errors[columns.order] = self.response.errors(fitted.left_out(), columns.data.y)
-        tried = Tried(name, columns, fitted, coupling, errors)
+            left_out[columns.order] = fitted.left_out()
+        errors = self.response.errors(left_out, self.table.y)
+        tried = Tried(name, columns, fitted, coupling, left_out, np.nan_to_num(errors, nan=np.inf))
         self.tried.append(tried)
         if self.told is not None:
             self.told(tried)
@@ -275,34 +254,6 @@ class Family:
         model = likelihood(form.F(x), form.ridge(x), slopes=False)
         found = replace(start.found, F=form.F(x), ridge=form.ridge(x), model=model)
         return replace(start, found=found)
-
-    def _best(self) -> Tried:
-        """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
-
-        One that the criterion leaves without support is not taken for its simplicity.
-        """
-        known = [t for t in self.tried if np.isfinite(t.errors).all()]
-        if len(known) < len(self.tried):
-            return self.tried[-1]
-        best = min(known, key=lambda t: float(self.table.weight @ t.errors))
-        least = min(t.fit.found.aic for t in known)
-        for tried in known:
-            if not self.response.direct:  # the likelihood is that of another linearisation
-                supported, likelier = True, False
-            else:
-                supported = tried.fit.found.aic <= least + _NO_SUPPORT
-                likelier = tried.fit.found.aic <= best.fit.found.aic
-            if supported and (likelier or self._not_worse(tried, best)):
-                return tried
-        return best
-
-    def _not_worse(self, tried: Tried, best: Tried) -> bool:
-        extra = self.table.weight * (tried.errors - best.errors)
-        by_node = np.bincount(self.table.owner, extra, self.table.n_nodes)
-        n = len(by_node)
-        error = np.sqrt(n / max(n - 1, 1) * ((by_node - by_node.mean()) ** 2).sum())
-        allowed = _NOT_WORSE if self.response.direct else _NOT_CLEARLY_WORSE
-        return bool(extra.sum() <= allowed * error)
 
 
 def _awake(tried: Tried) -> Tried:

@@ -113,8 +113,9 @@ class Likelihood:
         slope_F, slope_ridge = np.zeros_like(F), np.zeros(d)
         if slopes:
             F = np.ascontiguousarray(F)
-            blocks = found.blocks()
-            add_slopes(sums.G, sums.c, self.personal, F, found.Z, blocks, b, spread, s2, slope_F)
+            blocks, wide = found.blocks(), np.vstack([spread, np.zeros(d)])
+            N = (found.Z.reshape(-1, d + 1) @ wide).reshape(*found.Z.shape[:2], d)
+            add_slopes(sums.G, sums.c, self.personal, F, found.Z, blocks, b, N, s2, slope_F)
             slope_F *= -2.0
             slope_ridge[on] = (ridge * (spread.diagonal() + b**2 / s2) - 1.0)[on]
         return Evaluation(deviance, b, u @ F.T, s2, slope_F, slope_ridge, spread, found)

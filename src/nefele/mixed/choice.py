@@ -1,0 +1,100 @@
+"""The member of the family that is taken: the simplest that is not clearly worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.mixed.columns import Columns, Table
+from nefele.mixed.coupling import Coupling
+from nefele.mixed.fitting import Fit
+from nefele.mixed.response import Response
+
+ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
+_NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
+_NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
+_NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A member of the family, fitted.
+
+    Attributes
+    ----------
+    name : str
+        One of the names of this module: what is personal.
+    columns : Columns
+    fit : Fit
+    coupling : Coupling
+    left_out : array of shape (n_rows,)
+        Linear predictor of each row by a fit without it, in the order of the table; NaN where
+        that cannot be had.
+    errors : array of shape (n_rows,)
+        What these predictions cost; infinite where there are none.
+    """
+
+    name: str
+    columns: Columns
+    fit: Fit
+    coupling: Coupling
+    left_out: Array
+    errors: Array
+
+    @property
+    def rho(self) -> float:
+        """Share of the graph in the coupling."""
+        return getattr(self.coupling, "rho", 0.0)
+
+    @property
+    def words(self) -> str:
+        """The member in words."""
+        if self.name == ONE:
+            return f"{ONE}{self._curved}"
+        by = "the centre" if not self.rho else f"graph {self.rho:.0%}, centre {1 - self.rho:.0%}"
+        return f"personal {self.name} by {by}{self._curved}"
+
+    @property
+    def _curved(self) -> str:
+        return "" if self.columns.smooth is None else ", common curves"
+
+
+def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
+    """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
+
+    `tried` is in order of simplicity. One that the criterion leaves without support is not taken
+    for its simplicity. Where a target is linearised at each fit anew, likelihoods do not compare;
+    there the errors at left-out rows, which are log-likelihoods, rise by one for each component,
+    as in the criterion: the components have seen these rows.
+    """
+    if not all(np.isfinite(t.errors).all() for t in tried):
+        return tried[-1]
+    costs = response.costs([t.left_out for t in tried], table.y, table.weight)
+    sizes = np.array([0.0 if response.direct else t.fit.found.n_free for t in tried])
+    at = int(np.argmin([table.weight @ cost for cost in costs] + sizes))
+    best, least = tried[at], min(t.fit.found.aic for t in tried)
+    allowed = _NOT_WORSE if response.direct else _NOT_CLEARLY_WORSE
+    for t, cost, more in zip(tried, costs, sizes - sizes[at], strict=True):
+        supported, likelier = True, False
+        if response.direct:
+            supported = t.fit.found.aic <= least + _NO_SUPPORT
+            likelier = t.fit.found.aic <= best.fit.found.aic
+        if supported and (likelier or _worse_by(cost - costs[at], more, table) <= allowed):
+            return t
+    return best
+
+
+def _worse_by(extra: Array, more: float, table: Table) -> float:
+    """What rows cost more, in standard errors: rows of a node are not independent.
+
+    `more` is added to the sum over the rows.
+    """
+    by_node = np.bincount(table.owner, table.weight * extra, table.n_nodes)
+    n = len(by_node)
+    error = float(np.sqrt(n / max(n - 1, 1) * ((by_node - by_node.mean()) ** 2).sum()))
+    total = float(by_node.sum()) + more
+    if error:
+        return total / error
+    return 0.0 if total <= 0 else np.inf
