@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nefele.mixed.columns import Table
-from nefele.mixed.family import CORRELATED, INTERCEPTS, SLOPES, Family
-from nefele.mixed.response import Classes, Counts, extra_variance
+from nefele.mixed.family import CORRELATED, INTERCEPTS, ONE, SLOPES, Family
+from nefele.mixed.response import Classes, Counts, Numbers, extra_variance
 
 
 def counts(seed, slope=0.0, n=60, rows=4, k=0.3, mean=2.0):
@@ -81,3 +81,16 @@ def test_classes_are_compared_by_their_errors():
     np.testing.assert_array_equal(
         Classes().costs([eta], y, np.ones(2))[0], Classes().errors(eta, y)
     )
+
+
+def test_unequal_noise_is_not_taken_for_personal_slopes():
+    """Rows far out are noisier, and no node has a slope of its own: the likelihood sees slopes."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        owner = np.repeat(np.arange(48), 6)
+        x = rng.standard_t(3, size=len(owner))
+        y = x + (0.2 + np.abs(x)) * 0.5 * rng.standard_t(4, size=len(owner))
+        table = Table(x[:, None], y, np.ones(len(y)), owner, 48, True, np.zeros(1, dtype=bool))
+        found.append(Family(table, Numbers()).choose().name)
+    assert sum(name in (ONE, INTERCEPTS) for name in found) >= 14

@@ -65,9 +65,10 @@ def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
     """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
 
     `tried` is in order of simplicity. One that the criterion leaves without support is not taken
-    for its simplicity. Where a target is linearised at each fit anew, likelihoods do not compare;
-    there the errors at left-out rows, which are log-likelihoods, rise by one for each component,
-    as in the criterion: the components have seen these rows.
+    for its simplicity, and one that is less simple than the best is not taken for its likelihood
+    alone: unequal noise looks like personal slopes to it. Where a target is linearised at each fit
+    anew, likelihoods do not compare; there the errors at left-out rows, which are log-likelihoods,
+    rise by one for each component, as in the criterion: the components have seen these rows.
     """
     if not all(np.isfinite(t.errors).all() for t in tried):
         return tried[-1]
@@ -76,11 +77,11 @@ def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
     at = int(np.argmin([table.weight @ cost for cost in costs] + sizes))
     best, least = tried[at], min(t.fit.found.aic for t in tried)
     allowed = _NOT_WORSE if response.direct else _NOT_CLEARLY_WORSE
-    for t, cost, more in zip(tried, costs, sizes - sizes[at], strict=True):
-        supported, likelier = True, False
+    for place, (t, cost) in enumerate(zip(tried, costs, strict=True)):
+        supported, likelier, more = True, False, sizes[place] - sizes[at]
         if response.direct:
             supported = t.fit.found.aic <= least + _NO_SUPPORT
-            likelier = t.fit.found.aic <= best.fit.found.aic
+            likelier = place <= at and t.fit.found.aic <= best.fit.found.aic
         if supported and (likelier or _worse_by(cost - costs[at], more, table) <= allowed):
             return t
     return best
