@@ -42,7 +42,7 @@ def test_without_a_graph_the_centre_joins_the_nodes(tmp_path, task):
     assert facts["converged"] and facts["graph"]["n_edges"] == 0
     assert "centre" in facts["graph"]["source"]
     assert dict(facts["theory"])["coupling"].startswith("personal")
-    assert any(label.startswith("compared: one model") for label, _ in facts["diagnostics"])
+    assert any(label.startswith("compared: one model") for label, _ in facts["theory"])
     scores = facts["summary"]["scores"]
     assert scores["nefele"] < 1.1 * min(scores["own data only"], scores["one model"])
     model = nefele.load(folder.file("model.nefele"))

@@ -13,7 +13,7 @@ from nefele._ids import IdIndex, as_ids, describe, distinct
 from nefele.graph_learning.coordinates import is_coordinate
 from nefele.runs.columns import Uses, used_column
 from nefele.runs.config import check_features
-from nefele.runs.edges import mismatch, plain_id, read_edges
+from nefele.runs.edges import idle_note, mismatch, plain_id, read_edges
 from nefele.runs.tables import Table
 
 _FEW = 4  # rows below which a quarter of them is none
@@ -282,10 +282,7 @@ def look_at_edges(
     if len(lost):
         found.errors.append(mismatch(path.name, given, known, lost, idle))
     elif len(idle):
-        found.warnings.append(
-            f"{len(idle)} of {len(known)} ids of {path.name} have no rows: {describe(idle)}. They "
-            "get their model from their neighbours."
-        )
+        found.warnings.append(idle_note(path.name, known, idle))
     elif len(alone):  # only edges of weight zero
         found.warnings.append(f"{len(alone)} nodes have no edge: {describe(alone)}.")
     if (parts > 1).sum() > 1:

@@ -101,9 +101,10 @@ class ChosenPipeline(Pipeline):
             (f"compared: {one['coupling']}", f"{one['error']:.4g} at left-out rows")
             for one in auto.table_of_candidates(self._found, self.rows)
         ]
-        facts = [("coupling", self._found.words), *components_of(self.model).rows()]
+        components = components_of(self.model).rows()
+        facts = [("coupling", self._found.words), *compared, *components]
         return {
-            "diagnostics": np.array(compared, dtype=str).reshape(-1, 2),
+            "diagnostics": np.array([], dtype=str).reshape(-1, 2),
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
             "pictures": self._saved(residuals_drawn(self.model)),
         }

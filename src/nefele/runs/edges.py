@@ -124,14 +124,19 @@ def edge_graph(
             f"their own rows alone: {describe(lost)}."
         )
     if len(idle):
-        notes.append(
-            f"{len(idle)} of {len(known)} nodes of {path.name} have no rows and get their model "
-            f"from their neighbours: {describe(idle)}."
-        )
+        notes.append(idle_note(path.name, known, idle))
     nodes = distinct(known, given)
     index = IdIndex(nodes)
     head, tail = (index.positions(end) for end in ends)
     return Graph(nodes, head, tail, edges["weight"].to_numpy()), notes
+
+
+def idle_note(name: str, known: NDArray[Any], idle: NDArray[Any]) -> str:
+    """What becomes of nodes of an edge file that have no rows."""
+    return (
+        f"{len(idle)} of {len(known)} nodes of {name} have no rows and get their model from their "
+        f"neighbours: {describe(idle)}."
+    )
 
 
 def mismatch(
