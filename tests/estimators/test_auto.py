@@ -155,3 +155,9 @@ def test_an_estimator_that_is_fitted_again_forgets():
     model = GTVRegressorCV().fit(X, y, node_ids=ids)
     model.set_params(penalty="l2", n_alphas=3, cv=2).fit(X, y, node_ids=ids)
     assert not hasattr(model, "coupling_") and "alpha" in model.summary()
+
+
+def test_a_target_of_text_is_refused_with_advice():
+    X, y, ids = made()
+    with pytest.raises(ValueError, match=r"y must be numbers .*'u'.* use a classifier"):
+        GTVRegressorCV().fit(X, np.array(["u", "v"] * len(y))[: len(y)], node_ids=ids)

@@ -257,7 +257,14 @@ class RowsRegressor(RegressorMixin):
         return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
 
     def _check_target(self, y: Any, X: Array) -> Array:
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        try:
+            y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"y must be numbers for a regression; {error}. For classes use a classifier."
+            ) from None
         check_consistent_length(X, y)
         return y
 
