@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -52,6 +53,7 @@ class FedRelaxBase(RowsBase):
     random_state: Any = None
     n_jobs: int | None = None
     faults: Any = None
+    noise: float = 0.0
 
     _discrepancies: ClassVar[tuple[str, ...]]
 
@@ -104,6 +106,7 @@ class FedRelaxBase(RowsBase):
                 self.schedule,
                 seed,
                 self.init,
+                float(self.noise),
             )
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
@@ -112,7 +115,7 @@ class FedRelaxBase(RowsBase):
         if not coupled:
             run.fit_local()
             return True
-        converged = run.run(int(self.rounds), self.tol)
+        converged = run.run(int(self.rounds), None if self.noise else self.tol)
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
             what = "zero" if self._classes_or_none() is None else "all classes alike"
@@ -192,6 +195,33 @@ class FedRelaxBase(RowsBase):
         self.ledger_ = run.ledger
         return self
 
+    def summary(self) -> str:
+        """What was fitted and sent, as text, and what is promised about privacy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nefele import FedRelaxRegressor, Graph
+        >>> model = FedRelaxRegressor(
+        ...     graph=Graph.from_edges([("a", "b")]), noise=0.1, rounds=3, random_state=0
+        ... ).fit(np.array([[0.0], [1.0], [0.0], [1.0]]), np.arange(4.0), node_ids=list("aabb"))
+        >>> print(model.summary().splitlines()[-1])
+        privacy: no guarantee (predictions perturbed by noise of deviation 0.1)
+        """
+        check_is_fitted(self, "estimators_")
+        kinds = Counter(type(model).__name__ for model in self.estimators_.values())
+        models = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        promise = "none: predictions are sent as they are"
+        if self.noise:
+            promise = f"no guarantee (predictions perturbed by noise of deviation {self.noise:g})"
+        return "\n".join(
+            [
+                f"{len(self.nodes_)} nodes, {self.graph_.n_edges} edges: {models}",
+                self.ledger_.summary(),
+                f"privacy: {promise}",
+            ]
+        )
+
     # -- checks -------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -201,6 +231,7 @@ class FedRelaxBase(RowsBase):
         check_count(self.rounds, "rounds", low=1)
         if self.tol is not None:
             check_number(self.tol, "tol", low=0.0, advice="Use tol=None to do all rounds.")
+        check_number(self.noise, "noise", low=0.0, advice="It is a standard deviation.")
         as_discrepancy(self.discrepancy, self._discrepancies, 1.0)
         if self.faults is not None and not isinstance(self.faults, Faults):
             raise ValueError(

@@ -6,6 +6,7 @@ A node knows of its neighbours only the predictions that their messages brought.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,12 @@ class Relaxation:
         schedule: str,
         seed: int,
         init: str = "local",
+        noise: float = 0.0,
     ) -> None:
         self.graph, self.sites, self.X_shared, self.alpha = graph, sites, X_shared, alpha
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
-        self.schedule, self.seed, self.init = schedule, seed, init
+        self.schedule, self.seed, self.init, self.noise = schedule, seed, init, noise
+        self.draws = {i: np.random.default_rng([seed, 5, i]) for i in sites}
         self.ids = graph.ids.tolist()
         self.near: dict[int, dict[int, float]] = {i: {} for i in sites}  # weights by neighbour
         for i, j, weight in zip(
@@ -79,14 +82,14 @@ class Relaxation:
         It begins with a local fit, or with zero everywhere, which needs no telling.
         """
         if self.init == "local" and self.sites[i].total:
-            self.state[i] = yield self.fit(i, None)
+            self.state[i] = self.perturbed(i, (yield self.fit(i, None)))
         heard: Heard = yield self.said(i)
         while True:
             block = self.block(i, heard.rows)
             # Who has heard nothing keeps its model; an isolated node may not have one yet.
             if block is not None or (not self.near[i] and i not in self.state):
                 before = self.state.get(i)
-                self.state[i] = yield self.fit(i, block)
+                self.state[i] = self.perturbed(i, (yield self.fit(i, block)))
                 self.changes[i] = self.change(i, before)
             # Who has heard nothing says again what it said, since that may have been lost.
             heard = yield self.said(i)
@@ -95,6 +98,16 @@ class Relaxation:
         """The fit of a node's model to its rows and the block of pseudo-labelled ones."""
         last = self.state[i].model if i in self.state else None
         return Work(move, (self.sites[i], last, block, self.X_shared, self.alpha, self.classes))
+
+    def perturbed(self, i: int, moved: Moved) -> Moved:
+        """An update with noise on its predictions; probabilities are made such again."""
+        if not self.noise:
+            return moved
+        shared = moved.shared + self.noise * self.draws[i].standard_normal(moved.shared.shape)
+        if self.classes is not None:
+            shared = np.maximum(shared, 1e-6)
+            shared /= shared.sum(axis=1, keepdims=True)
+        return replace(moved, shared=shared)
 
     def said(self, i: int) -> Exchange:
         """A node's predictions for its neighbours; nothing before it has a model."""

@@ -69,6 +69,10 @@ class FedRelaxRegressor(RowsRegressor, FedRelaxBase):
         Fits in parallel, see joblib.
     faults : nefele.runtime.Faults or None
         Lost and late messages, nodes that sit out; a node goes on with what it last heard.
+    noise : float
+        Standard deviation of noise on the predictions that a node sends (Algorithm 5 of the lecture
+        notes on federated learning, for predictions). All rounds are done, whatever `tol`. This is
+        no guarantee of privacy, and `summary()` says so.
 
     Attributes
     ----------
@@ -143,7 +147,7 @@ class FedRelaxClassifier(RowsClassifier, FedRelaxBase):
     discrepancy : {"cross-entropy"} or callable
         A callable gets two tensors of probabilities; only for `TorchClassifier`.
     graph, node, alpha, X_shared, n_shared, rounds, tol, schedule, init, random_state, n_jobs, \
-faults
+faults, noise
         See `FedRelaxRegressor`. tol is in units of probability; init="zero" means that all
         classes are equally likely.
 
