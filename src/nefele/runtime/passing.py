@@ -179,18 +179,14 @@ def _noise(solver: FedRelax) -> Callable[[Part], Error | None]:
     """Noise on the updates of a part's nodes, each node with a generator of its own."""
     if not solver.perturbed:
         return lambda part: None
-    roots = np.random.SeedSequence(solver.seed)
+    root = np.random.SeedSequence(solver.seed).entropy
 
     def of(part: Part) -> Error:
-        draws = {
-            i: np.random.default_rng([*np.atleast_1d(roots.entropy).tolist(), i])
-            for i in part.nodes.tolist()
-        }
+        keys = [np.random.SeedSequence(root, spawn_key=(i,)) for i in part.nodes.tolist()]
+        draws = [np.random.default_rng(key) for key in keys]
 
         def error(k: int, w: Array) -> Array:
-            return solver.noise * np.stack(
-                [draw.standard_normal(w.shape[1]) for draw in draws.values()]
-            )
+            return solver.noise * np.stack([draw.standard_normal(w.shape[1]) for draw in draws])
 
         return error
 
