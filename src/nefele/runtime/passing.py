@@ -93,6 +93,7 @@ def relax_messages(
     faults: Faults | None = None,
     noise: float = 0.0,
     seed: int | None = None,
+    transcript: bool = False,
 ) -> Run:
     """Run FedRelax on parameters (AGN, Algorithm 1) between the parts of a problem, from zero.
 
@@ -114,6 +115,8 @@ def relax_messages(
     noise, seed
         Of the noise on each update, see `nefele.solvers.FedRelax`: one draw for all neighbours,
         and no guarantee of privacy.
+    transcript : bool
+        Whether the ledger keeps the messages themselves, for an audit.
 
     Examples
     --------
@@ -137,6 +140,8 @@ def relax_messages(
     groups = None
     if schedule != "jacobi":
         groups = [[names[i] for i in nodes.tolist()] for nodes in colours(problem.graph)]
+    if transcript:
+        driver.ledger.transcript = []
     driver.start()
     for k in range(1, rounds + 1):
         driver.round(k, groups)

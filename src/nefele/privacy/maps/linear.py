@@ -61,11 +61,11 @@ class _LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         asked = self.attribute if isinstance(self.attribute, list | tuple) else [self.attribute]
         names = [str(name) for name in X.columns] if is_frame(X) else []
         known = {name: j for j, name in enumerate(names)}
-        places = [known.get(one, one) for one in asked]
-        d = int(self.n_features_in_)
+        places: list[Any] = [known.get(one, one) for one in asked]
+        d = len(names) or int(np.shape(X)[1])
         for one, place in zip(asked, places, strict=True):
             whole = isinstance(place, int | np.integer) and not isinstance(place, bool)
-            if not whole or not 0 <= int(place) < d:
+            if not whole or not 0 <= place < d:
                 raise ValueError(
                     f"attribute must name columns of X, by name or by position 0 to {d - 1}; got "
                     f"{one!r}. Columns: {', '.join(names) or 'without names'}."

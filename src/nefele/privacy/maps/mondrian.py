@@ -159,8 +159,8 @@ def cut_into_cells(codes: Array, k: int) -> tuple[Cuts, list[NDArray[np.int64]]]
         nodes.append([column, at, 0, 0])
         todo += [(rows[~below], place, 1), (rows[below], place, 0)]
     table = np.array(nodes, dtype=float).reshape(-1, 4)
-    column, left, right = (table[:, j].astype(np.int64) for j in (0, 2, 3))
-    return Cuts(column, table[:, 1], left, right), cells
+    which, left, right = (table[:, j].astype(np.int64) for j in (0, 2, 3))
+    return Cuts(which, table[:, 1], left, right), cells
 
 
 def _best_cut(codes: Array, k: int, whole: Array) -> tuple[int, float] | None:
