@@ -72,10 +72,10 @@ class LowerBound:
 
     def __str__(self) -> str:
         text = (
-            f"With {self.confidence:.0%} confidence epsilon is at least {self.epsilon:.3f} at delta "
-            f"{self.delta:g}: of {self.runs} releases of each dataset the attack took at most "
-            f"{self.false_positive:.1%} of those without the canary for some with it, and missed at "
-            f"most {self.false_negative:.1%}."
+            f"With {self.confidence:.0%} confidence epsilon is at least {self.epsilon:.3f} at "
+            f"delta {self.delta:g}: of {self.runs} releases of each dataset the attack took at "
+            f"most {self.false_positive:.1%} of those without the canary for some with it, and "
+            f"missed at most {self.false_negative:.1%}."
         )
         if self.claimed is None:
             return text

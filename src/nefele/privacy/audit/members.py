@@ -1,4 +1,4 @@
-"""Membership inference by a likelihood ratio: was this row among those that a model was fitted to?
+"""Membership inference by a likelihood ratio: to which rows was a model fitted.
 
 Carlini et al., "Membership inference attacks from first principles" (2022): LiRA.
 """
@@ -104,7 +104,7 @@ def membership(
     groups: Any = None,
     seed: int = 0,
 ) -> Membership:
-    """Attack models that were fitted to half of the rows each: which half was it?
+    """Attack models that were fitted to half of the rows each: find the half.
 
     For every model in turn the others say how the loss of a row is distributed when it is a member
     and when it is not; the attack is the ratio of the two likelihoods (normal in log loss).
@@ -185,7 +185,7 @@ def _attacked(inside: NDArray[np.bool_], stat: Array, alarms: float) -> Membersh
         areas.append(roc_auc_score(inside[m], scores[m]))
         caught.append(_found(inside[m], scores[m], alarms))
     pairs = models // 2  # complementary models are no two witnesses
-    error = [float(np.std(x, ddof=1)) / np.sqrt(pairs) for x in (areas, caught)]
+    error = [float(np.std(x, ddof=1) / np.sqrt(pairs)) for x in (areas, caught)]
     return Membership(
         float(np.mean(areas)), error[0], float(np.mean(caught)), error[1], alarms, n_rows, models,
         inside.ravel(), scores.ravel(),
@@ -193,7 +193,7 @@ def _attacked(inside: NDArray[np.bool_], stat: Array, alarms: float) -> Membersh
 
 
 def _ratio(seen: Array, others: Array, inside: NDArray[np.bool_]) -> Array:
-    """Log likelihood ratio of each row: means by row, one spread for all members, one for others."""
+    """Log likelihood ratios: means by row, one spread for all members and one for the others."""
     n_in, n_out = inside.sum(axis=0), (~inside).sum(axis=0)
     mean_in = np.where(inside, others, 0.0).sum(axis=0) / np.maximum(n_in, 1)
     mean_out = np.where(~inside, others, 0.0).sum(axis=0) / np.maximum(n_out, 1)

@@ -114,39 +114,43 @@ def statistics_from_answers(
     >>> from nefele.privacy.audit import statistics_from_answers
     >>> asked = np.array([[0.0], [4.0]])  # of a node with the row x = 1, y = 2, and rho = 2
     >>> found = statistics_from_answers(asked, (2.0 + asked) / 2.0, 2.0)
-    >>> found.values["Q"].tolist(), found.values["q"].tolist()
+    >>> found.values["Q"].round(9).tolist(), found.values["q"].round(9).tolist()
     ([[1.0]], [2.0])
     """
-    v, w = as_float_array(asked, "asked", 2), as_float_array(answers, "answers", 2)
+    v, w = _questions(asked, answers)
     check_number(pull, "pull", low=0.0, strict=True)
-    if v.shape != w.shape:
-        raise ValueError(f"asked and answers must have one shape; got {v.shape} and {w.shape}.")
-    for values, name in ((v, "asked"), (w, "answers")):
-        check_finite(values, lambda at, name=name: f"{name}, answer {at[0]},")
     n, d = w.shape
-    if n < d + 1:
-        raise ValueError(f"{d} parameters take at least {d + 1} answers; got {n}. Listen longer.")
-    rows = np.column_stack([w, -np.ones(n)])
-    gradient = pull * (v - w) / 2
+    rows, gradient = np.column_stack([w, -np.ones(n)]), pull * (v - w) / 2
     unit = np.abs(rows).max(axis=0)
     unit[unit == 0] = 1.0
-    found, _, rank, size = np.linalg.lstsq(rows / unit, gradient, rcond=None)
+    solved, _, rank, size = np.linalg.lstsq(rows / unit, gradient, rcond=None)
     if rank < d + 1:
         raise ValueError(
             f"The answers must not lie in one plane; {n} answers span {rank - 1} of {d} "
             "directions. Ask about other points."
         )
-    left = gradient - rows / unit @ found
-    found = found / unit[:, None]
-    Q, q = (found[:d] + found[:d].T) / 2, found[d]
-    values = {"Q": Q, "q": q}
-    rounding = float(np.finfo(float).eps * size[0] / size[-1])
-    scale = max(float(np.linalg.norm(gradient)) / np.sqrt(n), 1e-300)
-    noise = np.linalg.norm(left) / np.sqrt(max(n - d - 1, 1)) / scale * size[0] / size[-1]
-    noisy = float(noise) / np.sqrt(n) if n > d + 1 else 0.0
+    left = np.linalg.norm(gradient - rows / unit @ solved) / np.linalg.norm(gradient)
+    solved = solved / unit[:, None]
+    values = {"Q": (solved[:d] + solved[:d].T) / 2, "q": solved[d]}
     known = None if truth is None else {"Q": np.asarray(truth[0]), "q": np.asarray(truth[1])}
+    # Beyond d + 1 answers what the equations leave open is noise, or rounding.
+    noise = left / np.sqrt(n - d - 1) if n > d + 1 else 0.0
+    sure = float(size[0] / size[-1] * max(noise, 4 * (d + 1) * np.finfo(float).eps))
     what = f"the statistics X^T X / m and X^T y / m ({d * (d + 1) // 2 + d} numbers) of the node"
-    return Reconstruction(what, values, max(rounding, noisy), _error(values, known), n, known)
+    return Reconstruction(what, values, sure, _error(values, known), n, known)
+
+
+def _questions(asked: Any, answers: Any) -> tuple[Array, Array]:
+    """Both as arrays, checked."""
+    v, w = as_float_array(asked, "asked", 2), as_float_array(answers, "answers", 2)
+    if v.shape != w.shape:
+        raise ValueError(f"asked and answers must have one shape; got {v.shape} and {w.shape}.")
+    n, d = w.shape
+    if n < d + 1:
+        raise ValueError(f"{d} parameters take at least {d + 1} answers; got {n}. Listen longer.")
+    check_finite(v, lambda at: f"asked, answer {at[0]},")
+    check_finite(w, lambda at: f"answers, answer {at[0]},")
+    return v, w
 
 
 def statistics_from_messages(
@@ -306,11 +310,8 @@ def _flat(values: dict[str, Array]) -> Array:
 
 
 def _error(values: dict[str, Array], truth: dict[str, Array] | None) -> float | None:
-    """Largest relative distance of an array from the truth."""
+    """Relative distance of all numbers from the truth."""
     if truth is None:
         return None
-    errors = []
-    for name, value in values.items():
-        size = float(np.linalg.norm(truth[name])) or 1.0
-        errors.append(float(np.linalg.norm(value - np.reshape(truth[name], value.shape))) / size)
-    return max(errors)
+    true = _flat(truth)
+    return float(np.linalg.norm(_flat(values) - true) / (np.linalg.norm(true) or 1.0))
