@@ -8,12 +8,12 @@ from nefele.privacy.audit.information import Information, mutual_information
 from nefele.privacy.audit.lower_bound import LowerBound, canary
 from nefele.privacy.audit.members import Membership, membership
 from nefele.privacy.audit.reconstruct import (
-    Reconstruction,
     row_from_gradient,
     statistics_from_answers,
     statistics_from_messages,
     watch,
 )
+from nefele.privacy.audit.reconstruction import Reconstruction
 
 __all__ = [
     "Information",

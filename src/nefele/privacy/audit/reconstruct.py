@@ -7,83 +7,16 @@ the gradient of the local loss at w: a neighbour who asks gets gradients.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array, as_float_array, check_finite, check_number
-from nefele._draw.drawing import BLUE, ORANGE, axes
 from nefele.data import LocalData
 from nefele.graph import Graph
+from nefele.privacy.audit.reconstruction import Reconstruction, distance
 from nefele.problem import Problem
 from nefele.solvers import solve
-
-
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
-    """What was worked out.
-
-    Attributes
-    ----------
-    what : str
-    values : dict of str to array
-    uncertainty : float
-        Relative: by rounding, by noise where there are more answers than needed.
-    error : float or None
-        Relative distance from the truth, where that was given.
-    answers : int
-        Messages that it took.
-
-    Examples
-    --------
-    >>> print(Reconstruction("the row", {"x": np.ones(2)}, 1e-15, None, 1))
-    1 answer gives the row, up to a relative uncertainty of 1e-15.
-    """
-
-    what: str
-    values: dict[str, Array] = field(repr=False)
-    uncertainty: float
-    error: float | None
-    answers: int
-    truth: dict[str, Array] | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        gives = "answer gives" if self.answers == 1 else "answers give"
-        text = (
-            f"{self.answers} {gives} {self.what}, up to a relative uncertainty of "
-            f"{self.uncertainty:.0e}."
-        )
-        if self.error is None:
-            return text
-        return f"{text} Compared with the truth the relative error is {self.error:.0e}."
-
-    def plot(self, ax: Any = None) -> Any:
-        """Every number that was worked out, against the truth where that is known.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Examples
-        --------
-        >>> import matplotlib; matplotlib.use("agg")
-        >>> Reconstruction("the row", {"x": np.ones(2)}, 1e-15, None, 1).plot().get_ylabel()
-        'worked out'
-        """
-        ax = axes(ax)
-        found = _flat(self.values)
-        if self.truth is None:
-            ax.scatter(np.arange(len(found)), found, color=BLUE)
-            ax.set_xlabel("number")
-        else:
-            true = _flat(self.truth)
-            ends = [min(true.min(), found.min()), max(true.max(), found.max())]
-            ax.plot(ends, ends, color="0.6", linewidth=1)
-            ax.scatter(true, found, color=ORANGE, zorder=3)
-            ax.set_xlabel("truth, which never left")
-        ax.set_ylabel("worked out")
-        return ax
 
 
 def statistics_from_answers(
@@ -137,7 +70,7 @@ def statistics_from_answers(
     noise = left / np.sqrt(n - d - 1) if n > d + 1 else 0.0
     sure = float(size[0] / size[-1] * max(noise, 4 * (d + 1) * np.finfo(float).eps))
     what = f"the statistics X^T X / m and X^T y / m ({d * (d + 1) // 2 + d} numbers) of the node"
-    return Reconstruction(what, values, sure, _error(values, known), n, known)
+    return Reconstruction(what, values, sure, distance(values, known), n, known)
 
 
 def _questions(asked: Any, answers: Any) -> tuple[Array, Array]:
@@ -249,7 +182,7 @@ def row_from_gradient(
         known = {"x": np.asarray(truth[0]), "y": np.atleast_1d(np.asarray(truth[1]))}
     bits = float(np.finfo(float).eps * len(g))
     what = "the node's only row, features and target,"
-    return Reconstruction(what, values, bits, _error(values, known), 1, known)
+    return Reconstruction(what, values, bits, distance(values, known), 1, known)
 
 
 def watch(
@@ -302,16 +235,4 @@ def watch(
     found = solve(Problem(more, wider, loss, problem.penalty, lam=problem.lam), tol=tol)
     values, truth = {"w": found.w[n]}, {"w": found.w[i]}
     what = "the weights of the node to a neighbour without data"
-    return Reconstruction(what, values, max(found.gap, 1e-16), _error(values, truth), 1, truth)
-
-
-def _flat(values: dict[str, Array]) -> Array:
-    return np.concatenate([np.ravel(one) for one in values.values()])
-
-
-def _error(values: dict[str, Array], truth: dict[str, Array] | None) -> float | None:
-    """Relative distance of all numbers from the truth."""
-    if truth is None:
-        return None
-    true = _flat(truth)
-    return float(np.linalg.norm(_flat(values) - true) / (np.linalg.norm(true) or 1.0))
+    return Reconstruction(what, values, max(found.gap, 1e-16), distance(values, truth), 1, truth)
