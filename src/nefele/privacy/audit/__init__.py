@@ -6,7 +6,7 @@
 from nefele.privacy.audit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from nefele.privacy.audit.information import Information, mutual_information
 from nefele.privacy.audit.lower_bound import LowerBound, canary
-from nefele.privacy.audit.members import Membership, membership
+from nefele.privacy.audit.members import Membership, loss_attack, membership
 from nefele.privacy.audit.reconstruct import (
     row_from_gradient,
     statistics_from_answers,
@@ -24,6 +24,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "loss_attack",
     "membership",
     "mutual_information",
     "row_from_gradient",

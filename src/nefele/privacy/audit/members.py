@@ -158,6 +158,25 @@ def membership(
     return _attacked(inside, _logs(stat), alarms)
 
 
+def loss_attack(members: Any, others: Any) -> tuple[float, float]:
+    """AUC of taking rows of small loss for members, and its standard error (Hanley and McNeil).
+
+    Examples
+    --------
+    >>> loss_attack([0.1, 0.2, 0.3, 0.6], [0.4, 0.5, 0.7, 0.8])[0]
+    0.875
+    """
+    inside, outside = np.asarray(members, dtype=float), np.asarray(others, dtype=float)
+    n, m = len(inside), len(outside)
+    if not (n and m):
+        raise ValueError(f"There must be losses of both kinds; got {n} and {m}.")
+    truth = np.r_[np.ones(n), np.zeros(m)]
+    auc = float(roc_auc_score(truth, -np.r_[inside, outside]))
+    far, near = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    spread = auc * (1 - auc) + (n - 1) * (far - auc**2) + (m - 1) * (near - auc**2)
+    return auc, float(np.sqrt(max(spread, 0.0) / (n * m)))
+
+
 def _half(group: NDArray[Any], rng: np.random.Generator) -> NDArray[np.bool_]:
     """A random half of the rows of each group; of an odd one the middle row goes either way."""
     chosen = np.zeros(len(group), dtype=bool)
