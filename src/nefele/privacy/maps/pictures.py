@@ -55,6 +55,8 @@ def plot_removed(
         one.set_title(title)
         one.set_xlabel(f"{names[0]} feature" if names[0] == "first" else names[0])
         one.set_ylabel(f"{names[1]} feature" if names[1] == "second" else names[1])
+    for limits, bounds in (("xlim", pair[0].get_xlim()), ("ylim", pair[0].get_ylim())):
+        pair[1].set(**{limits: bounds})
     return pair
 
 
