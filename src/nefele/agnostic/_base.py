@@ -19,6 +19,8 @@ from nefele._checks import Array, check_count, check_name, check_number, type_na
 from nefele._ids import as_ids, describe, did_you_mean
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
+from nefele.agnostic._private import Noisy, charge
+from nefele.agnostic._private import check as check_private
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
@@ -52,6 +54,7 @@ class FedRelaxBase(RowsBase):
     random_state: Any = None
     n_jobs: int | None = None
     faults: Any = None
+    privacy: Any = None
 
     _discrepancies: ClassVar[tuple[str, ...]]
 
@@ -85,6 +88,7 @@ class FedRelaxBase(RowsBase):
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
+        noisy = self._noisy(rows, graph, coupled)
         reached = self._reached(graph, place, coupled)
         sites = dict(self._sites(rows, graph, place, reached, seed))
         if callable(self.discrepancy) and coupled:
@@ -97,13 +101,14 @@ class FedRelaxBase(RowsBase):
                 shared,
                 float(self.alpha),
                 self._discrepancy(rows),
-                self._spread(rows),
+                self._unit(rows),
                 self._classes_or_none(),
                 pool,
                 self.faults,
                 self.schedule,
                 seed,
                 self.init,
+                noisy,
             )
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
@@ -112,7 +117,8 @@ class FedRelaxBase(RowsBase):
         if not coupled:
             run.fit_local()
             return True
-        converged = run.run(int(self.rounds), self.tol)
+        # Noise never settles, and the number of rounds is paid for beforehand.
+        converged = run.run(int(self.rounds), self.tol if self.privacy is None else None)
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
             what = "zero" if self._classes_or_none() is None else "all classes alike"
@@ -208,7 +214,23 @@ class FedRelaxBase(RowsBase):
             )
 
     def _discrepancy(self, rows: Rows) -> Discrepancy:
-        return as_discrepancy(self.discrepancy, self._discrepancies, self._spread(rows))
+        return as_discrepancy(self.discrepancy, self._discrepancies, self._unit(rows))
+
+    def _unit(self, rows: Rows) -> float:
+        """The unit of changes: with privacy from the declared bounds, not from the rows."""
+        if self.privacy is None or self._classes_or_none() is not None:
+            return self._spread(rows)
+        low, high = self.privacy.bounds.target
+        return (high - low) / 4
+
+    def _noisy(self, rows: Rows, graph: Graph, coupled: bool) -> Noisy | None:
+        """The noise of what will be said, paid for; None when nothing is, or without privacy."""
+        if self.privacy is not None:
+            check_private(self, rows, self._classes_or_none() is not None)
+            if coupled:
+                return charge(self, graph)
+        self.__dict__.pop("privacy_", None)
+        return None
 
     # -- prediction ---------------------------------------------------------------------------
 

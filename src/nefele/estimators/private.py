@@ -160,7 +160,9 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
     graph = model._make_graph(rows)
     row_places(graph, rows.node_ids)
     outside = [*outside, *_outside(model, graph)]
-    design, clipped = _bounded(model, rows, graph)
+    box = privacy.bounds.fixed(rows.X.shape[1], model._names())
+    design, clipped = _bounded(model, rows, graph, box)
+    radius = float(np.hypot(box.stretch, design.fit_intercept))
     problem = design.problem
     run = Updates(
         graph,
@@ -169,7 +171,7 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
         float(problem.lam) if design.coupled.any() else 0.0,
         int(privacy.rounds),
         privacy.multiplier(int(privacy.rounds)),
-        float(np.sqrt(2)) if design.fit_intercept else 1.0,
+        radius,
         privacy.clip,
         privacy.unit,
         privacy.step,
@@ -191,9 +193,8 @@ def _outside(model: Any, graph: Graph) -> list[str]:
     return []
 
 
-def _bounded(model: Any, rows: Rows, graph: Graph) -> tuple[Design, dict[Any, float]]:
-    """The problem of the bounded rows, in the units of the bounds."""
-    box = model.privacy.bounds.fixed(rows.X.shape[1], model._names())
+def _bounded(model: Any, rows: Rows, graph: Graph, box: Box) -> tuple[Design, dict[Any, float]]:
+    """The problem of the bounded rows, scaled by the bounds."""
     loss, intercept = model._core_loss(), bool(model.fit_intercept)
     shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
     if not shiftable:
@@ -206,7 +207,7 @@ def _bounded(model: Any, rows: Rows, graph: Graph) -> tuple[Design, dict[Any, fl
     offset = box.middle if shiftable and intercept else 0.0
     d = X.shape[1]
     still = (np.zeros(d), np.ones(d))
-    inside = replace(rows, X=X, y=y)
+    inside = replace(rows, X=box.stretch * X, y=y)
     data = designs.local_data(inside, graph.ids, *still, intercept, model.weighting, offset)
     coupled = designs.coupled_mask(
         model.couple, model.couple_intercept, model._names(), d, intercept
@@ -220,7 +221,9 @@ def _bounded(model: Any, rows: Rows, graph: Graph) -> tuple[Design, dict[Any, fl
             "Ranges of features must be symmetric about 0 without an intercept. Use "
             "fit_intercept=True, or a bound of the norm."
         )
-    return Design(problem, shift, box.width, coupled, model._n_outputs, offset), clipped
+    return Design(
+        problem, shift, box.width / box.stretch, coupled, model._n_outputs, offset
+    ), clipped
 
 
 def _result(design: Design, w: Array, rounds: int) -> Result:

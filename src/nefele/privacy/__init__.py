@@ -4,13 +4,16 @@ from nefele.privacy.accountant import calibrate, epsilon_of
 from nefele.privacy.bounds import Bounds
 from nefele.privacy.budget import Budget, BudgetError
 from nefele.privacy.parameters import Privacy, Spent
+from nefele.privacy.price import Price, price
 
 __all__ = [
     "Bounds",
     "Budget",
     "BudgetError",
+    "Price",
     "Privacy",
     "Spent",
     "calibrate",
     "epsilon_of",
+    "price",
 ]

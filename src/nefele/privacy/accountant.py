@@ -15,7 +15,7 @@ from typing import Any
 
 from nefele._checks import check_count, check_number
 
-_TOL = 1e-9  # of a calibrated multiplier, relative to 1
+_TOL = 1e-9  # of a calibrated multiplier
 
 
 def calibrate(epsilon: float, delta: float, rounds: int = 1) -> float:
@@ -79,7 +79,7 @@ def _single(epsilon: float, delta: float) -> float:
     found = accounting.calibrate_dp_mechanism(
         accounting.pld.PLDAccountant, event, epsilon, delta, tol=_TOL
     )
-    return float(found)
+    return float(found) * (1 + _TOL)  # on the safe side of the tolerance
 
 
 @lru_cache(maxsize=1024)

@@ -61,18 +61,23 @@ class Bounds:
             _pair(_symmetric(self.y), "The bounds of y")
         check_name(self.outside, OUTSIDE, "rule for rows outside the bounds")
 
+    @property
+    def target(self) -> tuple[float, float]:
+        """Lowest and highest target; (-1, 1) without bounds."""
+        return (-1.0, 1.0) if self.y is None else _pair(_symmetric(self.y), "The bounds of y")
+
     def fixed(self, d: int, names: Sequence[str] | None = None) -> Box:
         """These bounds for d features, by name where they are given so."""
-        y = None if self.y is None else _pair(_symmetric(self.y), "The bounds of y")
-        middle, half = (0.0, 1.0) if y is None else ((y[0] + y[1]) / 2, (y[1] - y[0]) / 2)
+        low, high = self.target
+        middle, half, has = (low + high) / 2, (high - low) / 2, self.y is not None
         if not isinstance(self.x, Mapping) and np.ndim(self.x) == 0:
             width = np.full(d, float(self.x))
-            return Box(np.zeros(d), width, False, middle, half, y is not None, self.outside)
+            return Box(np.zeros(d), width, False, middle, half, has, self.outside)
         pairs = np.array(self._by_feature(d, names), dtype=np.float64).reshape(d, 2)
         centre, width = pairs.mean(axis=1), (pairs[:, 1] - pairs[:, 0]) / 2
         # Features are scaled alike, so that a row in the box has norm at most 1.
         root = np.sqrt(max(d, 1))
-        return Box(centre, width * root, True, middle, half, y is not None, self.outside)
+        return Box(centre, width * root, True, middle, half, has, self.outside)
 
     def _by_feature(self, d: int, names: Sequence[str] | None) -> list[Any]:
         if not isinstance(self.x, Mapping):
@@ -148,9 +153,14 @@ class Box:
         moved = norm[:, 0] > 1 + 1e-12
         return np.where(norm > 1, Z / np.maximum(norm, 1.0), Z), moved
 
-    def units_of(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Rows in the units of the data, from those of the box."""
-        return X * self.width + self.centre, y * self.half + self.middle
+    @property
+    def stretch(self) -> float:
+        """Factor that gives features deviation 1 if rows fill the bounds evenly.
+
+        So alpha means about what it means for standardised features, which are not to be had.
+        """
+        d = len(self.centre)
+        return float(np.sqrt(3 * max(d, 1) if self.by_feature else d + 2))
 
 
 def _pairs(x: Any) -> list[Any]:

@@ -19,7 +19,16 @@ _SLACK = 1e-6  # of epsilon: rounding of what is computed again
 
 
 class BudgetError(ValueError):
-    """A release would cost more than is left. Nothing was released."""
+    """A release would cost more than is left. Nothing was released.
+
+    Examples
+    --------
+    >>> try:
+    ...     Budget(0.1, 1e-6).spend("statistics", multiplier=5.0)
+    ... except BudgetError as error:
+    ...     print(str(error)[:44])
+    This release would bring epsilon to 0.834 of
+    """
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,13 @@ class Spent:
         Whether noise may have come from a seed.
     head : dict or None
         The account after the fit was charged.
+
+    Examples
+    --------
+    >>> promise = Privacy(1.0, 1e-6, bounds=Bounds(x=1.0, y=(0, 10)))
+    >>> spent = promise.charge("statistics", 1, [])
+    >>> spent.releases, round(spent.multiplier, 2)
+    (1, 4.22)
     """
 
     mechanism: str

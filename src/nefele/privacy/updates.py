@@ -78,7 +78,7 @@ class Updates:
             Rows of norm at most `radius`; a `node_weight` multiplies the node's mean loss.
         rng : Source
         """
-        steps = _Steps(self, data)
+        steps = Steps(self, data)
         n, e = self.graph.n_nodes, self.graph.n_edges
         w, u = np.zeros((n, steps.width)), np.zeros((e, steps.width))
         said = np.empty((self.rounds, n, steps.width))
@@ -107,7 +107,7 @@ class Updates:
         return np.asarray(said[len(said) // 2 :].mean(axis=0))
 
 
-class _Steps:
+class Steps:
     """Local steps of all nodes; only `moved` sees rows."""
 
     def __init__(self, run: Updates, data: LocalData) -> None:
