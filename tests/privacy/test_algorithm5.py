@@ -5,6 +5,7 @@ import pytest
 
 import nefele
 from nefele import FedRelaxClassifier, FedRelaxRegressor, Graph, GTVRegressor, LocalData, Problem
+from nefele.privacy import Bounds, Privacy
 from nefele.result import Status
 from nefele.runtime import relax_messages
 from nefele.solvers import FedRelax
@@ -113,3 +114,10 @@ def test_bad_noise_is_refused_before_any_work(noise):
         FedRelax(noise=noise)
     with pytest.raises(ValueError, match="noise must be"):
         FedRelaxRegressor(noise=noise).fit(np.zeros((4, 1)), np.zeros(4), node_ids=list("aabb"))
+
+
+def test_noise_beside_a_guarantee_is_refused():
+    promise = Privacy(1.0, 1e-6, bounds=Bounds(x=1.0, y=(-1, 1)))
+    model = FedRelaxRegressor(noise=0.1, privacy=promise, X_shared=np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="Leave noise out"):
+        model.fit(np.zeros((4, 1)), np.zeros(4), node_ids=list("aabb"))

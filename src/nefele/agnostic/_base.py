@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -20,9 +19,12 @@ from nefele._checks import Array, check_count, check_name, check_number, type_na
 from nefele._ids import as_ids, describe, did_you_mean
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
+from nefele.agnostic._private import Noisy, charge
+from nefele.agnostic._private import check as check_private
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
+from nefele.agnostic._summary import summary_of
 from nefele.estimators.design import Rows
 from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import RowsBase
@@ -54,6 +56,7 @@ class FedRelaxBase(RowsBase):
     n_jobs: int | None = None
     faults: Any = None
     noise: float = 0.0
+    privacy: Any = None
 
     _discrepancies: ClassVar[tuple[str, ...]]
 
@@ -87,6 +90,7 @@ class FedRelaxBase(RowsBase):
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
+        noisy = self._noisy(rows, graph, coupled)
         reached = self._reached(graph, place, coupled)
         sites = dict(self._sites(rows, graph, place, reached, seed))
         if callable(self.discrepancy) and coupled:
@@ -99,7 +103,7 @@ class FedRelaxBase(RowsBase):
                 shared,
                 float(self.alpha),
                 self._discrepancy(rows),
-                self._spread(rows),
+                self._unit(rows),
                 self._classes_or_none(),
                 pool,
                 self.faults,
@@ -107,6 +111,7 @@ class FedRelaxBase(RowsBase):
                 seed,
                 self.init,
                 float(self.noise),
+                noisy,
             )
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
@@ -115,7 +120,8 @@ class FedRelaxBase(RowsBase):
         if not coupled:
             run.fit_local()
             return True
-        converged = run.run(int(self.rounds), None if self.noise else self.tol)
+        # Noise never settles, and the number of rounds is paid for beforehand.
+        converged = run.run(int(self.rounds), self._tol())
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
             what = "zero" if self._classes_or_none() is None else "all classes alike"
@@ -135,6 +141,10 @@ class FedRelaxBase(RowsBase):
                 stacklevel=3,
             )
         return converged
+
+    def _tol(self) -> float | None:
+        """None does all rounds."""
+        return None if self.noise or self.privacy is not None else self.tol
 
     def _reached(self, graph: Graph, place: NDArray[np.int64], coupled: bool) -> NDArray[Any]:
         """Nodes that data reach, shape (n_nodes,)."""
@@ -209,18 +219,7 @@ class FedRelaxBase(RowsBase):
         privacy: no guarantee (predictions perturbed by noise of deviation 0.1)
         """
         check_is_fitted(self, "estimators_")
-        kinds = Counter(type(model).__name__ for model in self.estimators_.values())
-        models = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-        promise = "none: predictions are sent as they are"
-        if self.noise:
-            promise = f"no guarantee (predictions perturbed by noise of deviation {self.noise:g})"
-        return "\n".join(
-            [
-                f"{len(self.nodes_)} nodes, {self.graph_.n_edges} edges: {models}",
-                self.ledger_.summary(),
-                f"privacy: {promise}",
-            ]
-        )
+        return summary_of(self)
 
     # -- checks -------------------------------------------------------------------------------
 
@@ -232,6 +231,11 @@ class FedRelaxBase(RowsBase):
         if self.tol is not None:
             check_number(self.tol, "tol", low=0.0, advice="Use tol=None to do all rounds.")
         check_number(self.noise, "noise", low=0.0, advice="It is a standard deviation.")
+        if self.noise and self.privacy is not None:
+            raise ValueError(
+                "noise is without any guarantee, privacy is one with noise of its own; got both. "
+                "Leave noise out."
+            )
         as_discrepancy(self.discrepancy, self._discrepancies, 1.0)
         if self.faults is not None and not isinstance(self.faults, Faults):
             raise ValueError(
@@ -239,7 +243,23 @@ class FedRelaxBase(RowsBase):
             )
 
     def _discrepancy(self, rows: Rows) -> Discrepancy:
-        return as_discrepancy(self.discrepancy, self._discrepancies, self._spread(rows))
+        return as_discrepancy(self.discrepancy, self._discrepancies, self._unit(rows))
+
+    def _unit(self, rows: Rows) -> float:
+        """The unit of changes: with privacy from the declared bounds, not from the rows."""
+        if self.privacy is None or self._classes_or_none() is not None:
+            return self._spread(rows)
+        low, high = self.privacy.bounds.target
+        return (high - low) / 4
+
+    def _noisy(self, rows: Rows, graph: Graph, coupled: bool) -> Noisy | None:
+        """The noise of what will be said, paid for; None when nothing is, or without privacy."""
+        if self.privacy is not None:
+            check_private(self, rows, self._classes_or_none() is not None)
+            if coupled:
+                return charge(self, graph)
+        self.__dict__.pop("privacy_", None)
+        return None
 
     # -- prediction ---------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from sklearn.utils.parallel import delayed
 
 from nefele._checks import Array
 from nefele.agnostic._discrepancy import Discrepancy
+from nefele.agnostic._private import Noisy, move_noisy
 from nefele.agnostic._site import Moved, Site, move
 from nefele.agnostic.updating import change
 from nefele.graph import Graph
@@ -46,11 +47,13 @@ class Relaxation:
         seed: int,
         init: str = "local",
         noise: float = 0.0,
+        noisy: Noisy | None = None,
     ) -> None:
         self.graph, self.sites, self.X_shared, self.alpha = graph, sites, X_shared, alpha
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
         self.schedule, self.seed, self.init, self.noise = schedule, seed, init, noise
         self.draws = {i: np.random.default_rng([seed, 5, i]) for i in sites}
+        self.noisy, self.updates = noisy, dict.fromkeys(sites, 0)
         self.ids = graph.ids.tolist()
         self.near: dict[int, dict[int, float]] = {i: {} for i in sites}  # weights by neighbour
         for i, j, weight in zip(
@@ -96,6 +99,11 @@ class Relaxation:
 
     def fit(self, i: int, block: Any) -> Work:
         """The fit of a node's model to its rows and the block of pseudo-labelled ones."""
+        if self.noisy is not None:
+            source = self.noisy.source(i, self.updates[i])
+            self.updates[i] += 1
+            terms = (self.X_shared, self.alpha, self.classes, self.noisy, source)
+            return Work(move_noisy, (self.sites[i], block, *terms))
         last = self.state[i].model if i in self.state else None
         return Work(move, (self.sites[i], last, block, self.X_shared, self.alpha, self.classes))
 
