@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, ndtr, ndtri
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele._draw.drawing import BLUE, DASHED, ORANGE, axes
@@ -195,8 +195,8 @@ def _bound(
     for side in (1.0, -1.0):  # the other way round both datasets change their roles
         yes, no = (with_it, without) if side > 0 else (-without, -with_it)
         for at in _thresholds(yes[:half], no[:half]):
-            alarms, misses = int((no[:half] > at).sum()), int((yes[:half] <= at).sum())
-            found = _epsilon(upper(alarms, half, error), upper(misses, half, error), delta, family)
+            alarms, misses = _expected(yes[:half], no[:half], at, family)
+            found = _worth(upper(alarms, half, error), upper(misses, half, error), delta, family)
             if found > best:
                 best, chosen = found, (side, float(at))
     side, at = chosen
@@ -212,7 +212,22 @@ def _bound(
     )
 
 
-def upper(errors: int, n: int, chance: float) -> float:
+def _expected(yes: Array, no: Array, at: float, family: str) -> tuple[float, float]:
+    """False alarms and misses at a threshold, to choose one by: counted, or of normal scores.
+
+    Counts favour thresholds far out, where luck looks like skill: of 200 Gaussian mechanisms with
+    half of the noise up to 3% were missed by it. Normal scores may be wrong, which costs power and
+    no confidence: the errors that count are counted in the other half.
+    """
+    spread = float(yes.std()), float(no.std())
+    if family == "any" or min(spread) == 0:
+        return float((no > at).sum()), float((yes <= at).sum())
+    alarms = ndtr((no.mean() - at) / spread[1])
+    misses = ndtr((at - yes.mean()) / spread[0])
+    return float(len(no) * alarms), float(len(yes) * misses)
+
+
+def upper(errors: float, n: int, chance: float) -> float:
     """Clopper-Pearson: the rate is above this with at most the chance given.
 
     Examples
@@ -225,9 +240,16 @@ def upper(errors: int, n: int, chance: float) -> float:
 
 def _epsilon(p1: float, p2: float, delta: float, family: str) -> float:
     """What the two rates prove, -inf for nothing."""
+    found = _worth(p1, p2, delta, family)
     if family == "gaussian":
-        mu = float(ndtri(1 - p1) - ndtri(p2)) if max(p1, p2) < 1 else 0.0
-        return gaussian_epsilon(mu, delta) if mu > 0 else -math.inf
+        return gaussian_epsilon(found, delta) if found > 0 else -math.inf
+    return found
+
+
+def _worth(p1: float, p2: float, delta: float, family: str) -> float:
+    """Epsilon, or for Gaussian mechanisms mu, with which it grows."""
+    if family == "gaussian":
+        return float(ndtri(1 - p1) - ndtri(p2)) if max(p1, p2) < 1 else -math.inf
     sure = 1 - delta - p2
     return math.log(sure / p1) if sure > 0 else -math.inf
 
