@@ -107,6 +107,10 @@ def audit_run(
     inputs = read_inputs(config)
     train, test = hold_out(inputs.ids, inputs.times, config.seed)
     model = load(folder.file("model.nefele"))
+    if getattr(model, "privacy_", None) is not None:
+        promised = private(model)
+        where = {"kind": "run", "folder": str(folder.path), "rows": len(inputs.y)}
+        return Audit(promised.lines, where | promised.facts)
     fitted = Fitted(model, inputs, config.node, train, test)
     tell(f"fitting {models + 1} models")
     parts = [
@@ -123,6 +127,20 @@ def audit_run(
         found |= part.facts
         pictures |= part.pictures
     return Audit(lines, found, pictures)
+
+
+def private(model: Any) -> Audit:
+    """What is said of a model with a guarantee: it is not fitted again, which would be charged."""
+    spent = model.privacy_
+    why = (
+        "not measured: it takes more fits, each of which would be charged to the budget. Audit the "
+        "mechanism by nefele.privacy.audit.canary."
+    )
+    sent = {"guarantee": {"epsilon": spent.epsilon, "delta": spent.delta, "unit": spent.unit}}
+    return Audit(
+        [("sent", f"{spent.text()}."), ("membership", why)],
+        {"sent": sent, "reconstruction": None, "membership": None, "information": []},
+    )
 
 
 def _check_files(facts: dict[str, Any]) -> None:
