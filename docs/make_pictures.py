@@ -256,8 +256,28 @@ def draw_coupling(folder: Path, suffix: str = "svg", *, kind: Coupled) -> Path:
         return write_picture(figure, folder / f"coupling_{kind.model}.{suffix}")
 
 
+def draw_maps(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of docs/privacy_maps.md: an attribute is removed, and rows share cells."""
+    from nefele.privacy.maps import KAnonymous, RemoveAttribute, plot_cells, plot_removed
+
+    rng = np.random.default_rng(SEED)
+    age = rng.normal(size=160)
+    X = np.column_stack([age + 0.7 * rng.normal(size=160), 0.4 * age + rng.normal(size=160)])
+    Z = RemoveAttribute().fit_transform(X, age)
+    wage = rng.lognormal(0.0, 0.5, size=(60, 1))
+    with matplotlib.rc_context(house_style()):
+        figure, axes = plt.subplots(1, 3, figsize=(11.4, 3.5), layout="constrained")
+        plot_removed(X, Z, age, axes[:2])
+        plot_cells(KAnonymous(k=10).fit(wage), wage, axes[2])
+        for ax in axes:
+            for side in ("top", "right"):
+                ax.spines[side].set_visible(False)
+        return write_picture(figure, folder / f"maps.{suffix}")
+
+
 # What draws each picture, by the name of its file.
 DRAWN = {
+    "maps": draw_maps,
     "clusters": draw_clusters,
     "theory": draw_theory,
     **{f"coupling_{kind.model}": partial(draw_coupling, kind=kind) for kind in COUPLED},

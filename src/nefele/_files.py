@@ -81,18 +81,49 @@ def only_writer(folder: Path) -> Iterator[None]:
     nobody is refused.
     """
     path = folder / LOCK
+    file = _locked(path)
+    if file is None:
+        raise LockedError(
+            f"{str(folder)!r} must have one writer at a time; {_owner(path)} is writing into it "
+            "now. Wait until it is done, or name another folder."
+        )
+    with _held(file, path):
+        yield
+
+
+@contextmanager
+def one_at_a_time(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a file, after waiting for others; a LockedError when they take too long.
+
+    The lock is a file beside it, as for a folder.
+    """
+    lock = path.with_name(path.name + LOCK)
+    end = time.monotonic() + seconds
+    while (file := _locked(lock)) is None:
+        if time.monotonic() > end:
+            raise LockedError(
+                f"{str(path)!r} must have one writer at a time; {_owner(lock)} has held it for "
+                f"{seconds:g} seconds. Wait until it is done."
+            )
+        time.sleep(0.01)
+    with _held(file, lock):
+        yield
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The locked file, or None while another process holds it."""
     while True:
         file = path.open("a+b")
         if not _take(file):
-            owner = _owner(path)
             file.close()
-            raise LockedError(
-                f"{str(folder)!r} must have one writer at a time; {owner} is writing into it now. "
-                "Wait until it is done, or name another folder."
-            )
+            return None
         if _is_at(file, path):
-            break
+            return file
         file.close()
+
+
+@contextmanager
+def _held(file: IO[bytes], path: Path) -> Iterator[None]:
     try:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())

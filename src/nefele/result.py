@@ -43,6 +43,7 @@ class Status(StrEnum):
     UNCERTIFIED = "uncertified"
     UNBOUNDED = "unbounded"
     FAILED = "failed"
+    PERTURBED = "perturbed, no guarantee"
 
     @property
     def advice(self) -> str:
@@ -62,6 +63,8 @@ _ADVICE = {
     Status.UNBOUNDED: "The loss has no minimiser, its parameters grow without bound: give it a "
     "regulariser, such as l2=1e-3.",
     Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
+    Status.PERTURBED: "Every update carries noise, which is no guarantee of privacy: measure what "
+    "it leaks with nefele.privacy.audit.",
 }
 
 

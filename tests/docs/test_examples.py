@@ -125,7 +125,8 @@ def pictures():
     return load(ROOT / "docs" / "make_pictures.py")
 
 
-PICTURES = ["clusters", "theory", "coupling_centre", "coupling_graph", "coupling_clusters"]
+PICTURES = ["clusters", "theory", "maps"]
+PICTURES += ["coupling_centre", "coupling_graph", "coupling_clusters"]
 
 
 def test_every_picture_is_drawn_here(pictures):

@@ -19,9 +19,12 @@ from nefele._checks import Array, check_count, check_name, check_number, type_na
 from nefele._ids import as_ids, describe, did_you_mean
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
+from nefele.agnostic._private import Noisy, charge
+from nefele.agnostic._private import check as check_private
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
 from nefele.agnostic._site import Site, need_gradients
+from nefele.agnostic._summary import summary_of
 from nefele.estimators.design import Rows
 from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import RowsBase
@@ -52,6 +55,8 @@ class FedRelaxBase(RowsBase):
     random_state: Any = None
     n_jobs: int | None = None
     faults: Any = None
+    noise: float = 0.0
+    privacy: Any = None
 
     _discrepancies: ClassVar[tuple[str, ...]]
 
@@ -85,6 +90,7 @@ class FedRelaxBase(RowsBase):
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
+        noisy = self._noisy(rows, graph, coupled)
         reached = self._reached(graph, place, coupled)
         sites = dict(self._sites(rows, graph, place, reached, seed))
         if callable(self.discrepancy) and coupled:
@@ -97,13 +103,15 @@ class FedRelaxBase(RowsBase):
                 shared,
                 float(self.alpha),
                 self._discrepancy(rows),
-                self._spread(rows),
+                self._unit(rows),
                 self._classes_or_none(),
                 pool,
                 self.faults,
                 self.schedule,
                 seed,
                 self.init,
+                float(self.noise),
+                noisy,
             )
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
@@ -112,7 +120,8 @@ class FedRelaxBase(RowsBase):
         if not coupled:
             run.fit_local()
             return True
-        converged = run.run(int(self.rounds), self.tol)
+        # Noise never settles, and the number of rounds is paid for beforehand.
+        converged = run.run(int(self.rounds), self._tol())
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
             what = "zero" if self._classes_or_none() is None else "all classes alike"
@@ -132,6 +141,10 @@ class FedRelaxBase(RowsBase):
                 stacklevel=3,
             )
         return converged
+
+    def _tol(self) -> float | None:
+        """None does all rounds."""
+        return None if self.noise or self.privacy is not None else self.tol
 
     def _reached(self, graph: Graph, place: NDArray[np.int64], coupled: bool) -> NDArray[Any]:
         """Nodes that data reach, shape (n_nodes,)."""
@@ -192,6 +205,22 @@ class FedRelaxBase(RowsBase):
         self.ledger_ = run.ledger
         return self
 
+    def summary(self) -> str:
+        """What was fitted and sent, as text, and what is promised about privacy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nefele import FedRelaxRegressor, Graph
+        >>> model = FedRelaxRegressor(
+        ...     graph=Graph.from_edges([("a", "b")]), noise=0.1, rounds=3, random_state=0
+        ... ).fit(np.array([[0.0], [1.0], [0.0], [1.0]]), np.arange(4.0), node_ids=list("aabb"))
+        >>> print(model.summary().splitlines()[-1])
+        privacy: no guarantee (predictions perturbed by noise of deviation 0.1)
+        """
+        check_is_fitted(self, "estimators_")
+        return summary_of(self)
+
     # -- checks -------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -201,6 +230,12 @@ class FedRelaxBase(RowsBase):
         check_count(self.rounds, "rounds", low=1)
         if self.tol is not None:
             check_number(self.tol, "tol", low=0.0, advice="Use tol=None to do all rounds.")
+        check_number(self.noise, "noise", low=0.0, advice="It is a standard deviation.")
+        if self.noise and self.privacy is not None:
+            raise ValueError(
+                "noise is without any guarantee, privacy is one with noise of its own; got both. "
+                "Leave noise out."
+            )
         as_discrepancy(self.discrepancy, self._discrepancies, 1.0)
         if self.faults is not None and not isinstance(self.faults, Faults):
             raise ValueError(
@@ -208,7 +243,23 @@ class FedRelaxBase(RowsBase):
             )
 
     def _discrepancy(self, rows: Rows) -> Discrepancy:
-        return as_discrepancy(self.discrepancy, self._discrepancies, self._spread(rows))
+        return as_discrepancy(self.discrepancy, self._discrepancies, self._unit(rows))
+
+    def _unit(self, rows: Rows) -> float:
+        """The unit of changes: with privacy from the declared bounds, not from the rows."""
+        if self.privacy is None or self._classes_or_none() is not None:
+            return self._spread(rows)
+        low, high = self.privacy.bounds.target
+        return (high - low) / 4
+
+    def _noisy(self, rows: Rows, graph: Graph, coupled: bool) -> Noisy | None:
+        """The noise of what will be said, paid for; None when nothing is, or without privacy."""
+        if self.privacy is not None:
+            check_private(self, rows, self._classes_or_none() is not None)
+            if coupled:
+                return charge(self, graph)
+        self.__dict__.pop("privacy_", None)
+        return None
 
     # -- prediction ---------------------------------------------------------------------------
 

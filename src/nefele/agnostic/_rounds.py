@@ -6,6 +6,7 @@ A node knows of its neighbours only the predictions that their messages brought.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.parallel import delayed
 
 from nefele._checks import Array
 from nefele.agnostic._discrepancy import Discrepancy
+from nefele.agnostic._private import Noisy, move_noisy
 from nefele.agnostic._site import Moved, Site, move
 from nefele.agnostic.updating import change
 from nefele.graph import Graph
@@ -44,10 +46,14 @@ class Relaxation:
         schedule: str,
         seed: int,
         init: str = "local",
+        noise: float = 0.0,
+        noisy: Noisy | None = None,
     ) -> None:
         self.graph, self.sites, self.X_shared, self.alpha = graph, sites, X_shared, alpha
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
-        self.schedule, self.seed, self.init = schedule, seed, init
+        self.schedule, self.seed, self.init, self.noise = schedule, seed, init, noise
+        self.draws = {i: np.random.default_rng([seed, 5, i]) for i in sites}
+        self.noisy, self.updates = noisy, dict.fromkeys(sites, 0)
         self.ids = graph.ids.tolist()
         self.near: dict[int, dict[int, float]] = {i: {} for i in sites}  # weights by neighbour
         for i, j, weight in zip(
@@ -79,22 +85,37 @@ class Relaxation:
         It begins with a local fit, or with zero everywhere, which needs no telling.
         """
         if self.init == "local" and self.sites[i].total:
-            self.state[i] = yield self.fit(i, None)
+            self.state[i] = self.perturbed(i, (yield self.fit(i, None)))
         heard: Heard = yield self.said(i)
         while True:
             block = self.block(i, heard.rows)
             # Who has heard nothing keeps its model; an isolated node may not have one yet.
             if block is not None or (not self.near[i] and i not in self.state):
                 before = self.state.get(i)
-                self.state[i] = yield self.fit(i, block)
+                self.state[i] = self.perturbed(i, (yield self.fit(i, block)))
                 self.changes[i] = self.change(i, before)
             # Who has heard nothing says again what it said, since that may have been lost.
             heard = yield self.said(i)
 
     def fit(self, i: int, block: Any) -> Work:
         """The fit of a node's model to its rows and the block of pseudo-labelled ones."""
+        if self.noisy is not None:
+            source = self.noisy.source(i, self.updates[i])
+            self.updates[i] += 1
+            terms = (self.X_shared, self.alpha, self.classes, self.noisy, source)
+            return Work(move_noisy, (self.sites[i], block, *terms))
         last = self.state[i].model if i in self.state else None
         return Work(move, (self.sites[i], last, block, self.X_shared, self.alpha, self.classes))
+
+    def perturbed(self, i: int, moved: Moved) -> Moved:
+        """An update with noise on its predictions; probabilities are made such again."""
+        if not self.noise:
+            return moved
+        shared = moved.shared + self.noise * self.draws[i].standard_normal(moved.shared.shape)
+        if self.classes is not None:
+            shared = np.maximum(shared, 1e-6)
+            shared /= shared.sum(axis=1, keepdims=True)
+        return replace(moved, shared=shared)
 
     def said(self, i: int) -> Exchange:
         """A node's predictions for its neighbours; nothing before it has a model."""

@@ -69,6 +69,15 @@ class FedRelaxRegressor(RowsRegressor, FedRelaxBase):
         Fits in parallel, see joblib.
     faults : nefele.runtime.Faults or None
         Lost and late messages, nodes that sit out; a node goes on with what it last heard.
+    noise : float
+        Standard deviation of noise on the predictions that a node sends (Algorithm 5 of the lecture
+        notes on federated learning, for predictions). All rounds are done, whatever `tol`. This is
+        no guarantee of privacy, and `summary()` says so.
+    privacy : nefele.privacy.Privacy or None
+        A guarantee for what the nodes say: clipped mean predictions of models of disjoint shards
+        of their rows, with noise. It needs a public X_shared and schedule="jacobi"; all rounds are
+        done, whatever `tol`. The models in `estimators_` are fitted to raw rows: they stay at
+        their nodes, and the guarantee does not cover them.
 
     Attributes
     ----------
@@ -86,6 +95,8 @@ class FedRelaxRegressor(RowsRegressor, FedRelaxBase):
         What was sent, and what was lost or late.
     n_features_in_, feature_names_in_
         Without the node column.
+    privacy_ : nefele.privacy.Spent
+        What the fit cost; only with `privacy`.
 
     Examples
     --------
@@ -143,7 +154,7 @@ class FedRelaxClassifier(RowsClassifier, FedRelaxBase):
     discrepancy : {"cross-entropy"} or callable
         A callable gets two tensors of probabilities; only for `TorchClassifier`.
     graph, node, alpha, X_shared, n_shared, rounds, tol, schedule, init, random_state, n_jobs, \
-faults
+faults, noise, privacy
         See `FedRelaxRegressor`. tol is in units of probability; init="zero" means that all
         classes are equally likely.
 

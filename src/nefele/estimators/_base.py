@@ -14,7 +14,7 @@ from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe, distinct
 from nefele.data import LocalData
 from nefele.estimators import design as designs
-from nefele.estimators import saving
+from nefele.estimators import private, saving
 from nefele.estimators.coefficients import table_of_common, table_of_models
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.layout import Layout
@@ -55,6 +55,7 @@ class GTVParameters(NodeTags):
     solver: Any = "auto"
     tol: float = 1e-4
     max_iter: int | None = None
+    privacy: Any = None
 
 
 @dataclass(eq=False, repr=False)
@@ -99,6 +100,9 @@ class GTVBase(RowsBase, GTVParameters):
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         self._forget_layout()
+        if self.privacy is not None:
+            return private.fit(self, rows)
+        self.__dict__.pop("privacy_", None)
         design = self._make_design(rows, self._make_graph(rows))
         return self._solve(rows, design)
 
@@ -195,6 +199,31 @@ class GTVBase(RowsBase, GTVParameters):
         check_is_fitted(self, "coef_")
         return table_of_common(self, level)
 
+    def summary(self) -> str:
+        """The fit in words: its nodes, whether it is certified, and what it cost in privacy.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self, "coef_")
+        lines = [f"{len(self.nodes_)} nodes, {self.graph_.n_edges} edges, alpha {self.alpha:.4g}"]
+        known = np.isfinite(self.dual_gap_)
+        lines.append(f"{self.status_}, gap {self.dual_gap_:.1e}" if known else self.status_)
+        if hasattr(self, "privacy_"):
+            lines.append(self.privacy_.text())
+        return "\n".join(lines)
+
+    @property
+    def clipped_share_(self) -> dict[Any, float]:
+        """Share of rows outside the declared bounds, by node id.
+
+        It is computed from raw rows, stays at the node, and is not saved with the model.
+        """
+        if not hasattr(self, "_clipped"):
+            raise AttributeError("Only a model fitted with privacy, in this process, has it.")
+        return dict(self._clipped)
+
     def solution(self) -> tuple[Problem, Array, Array] | None:
         """The fit as the core has it: the problem, its parameters and its duals.
 
@@ -217,6 +246,11 @@ class GTVBase(RowsBase, GTVParameters):
             self.__dict__.pop(name, None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Any:
+        if self.privacy is not None:
+            raise ValueError(
+                "partial_fit keeps the rows it has seen, which privacy does not allow. Use fit; "
+                "every fit is charged."
+            )
         first = not hasattr(self, "graph_")
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=first)
         if first:

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
-from nefele.estimators import choosing, fitting
+from nefele.estimators import choosing, fitting, private_search
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
@@ -51,6 +51,7 @@ _COPIED = (
     "group_level_",
     "encoder_",
     "classes_",
+    "privacy_",
 )
 
 
@@ -121,6 +122,9 @@ class GTVBaseCV(GTVParameters):
         model = self._template()
         rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
         self._forget()
+        if self.privacy is not None:
+            return private_search.fit(self, model, rows, (X, y, sample_weight, node_ids, groups))
+        self.__dict__.pop("privacy_", None)
         if self._automatic:
             choosing.check(self)
             given = (X, y, sample_weight, node_ids, groups)
@@ -128,7 +132,20 @@ class GTVBaseCV(GTVParameters):
                 return self
         splits = self._splits(X, y, sample_weight, node_ids, groups, rows)
         scoring = self._scoring(model, X, sample_weight)
-        design = fitting.make_design(model, rows)
+        points = self._search(model, rows, splits, scoring, rows)
+        self._finish(model, rows, *points)
+        return self
+
+    def _search(
+        self,
+        model: Any,
+        rows: Rows,
+        splits: list[tuple[fitting.Index, fitting.Index]],
+        scoring: tuple[Scorer | None, Any],
+        final: Rows,
+    ) -> tuple[Design, list[Result]]:
+        """Choose alpha by the splits of rows; the design and the path of the final ones."""
+        design = fitting.make_design(model, final)
         self.alphas_ = self._grid(design)
         folds = self._folds(model, rows, splits, self.alphas_, scoring)
         if self.alphas is None:
@@ -144,8 +161,7 @@ class GTVBaseCV(GTVParameters):
         self._record([fold for fold in folds if np.isfinite(fold.scores).all()], folds)
         points = list(fitting.path_points(model, design, self.alphas_))
         self._mark_clusters(model, design, points)
-        self._finish(model, rows, design, points)
-        return self
+        return design, points
 
     def _forget(self) -> None:
         for name in ("coupling_", "candidates_", "scale_", "hub_"):
@@ -368,6 +384,8 @@ class GTVBaseCV(GTVParameters):
                 f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "
                 "not know their node."
             )
+        if hasattr(self, "privacy_"):
+            lines.append(self.privacy_.text())
         return "\n".join(lines)
 
     def _own_words(self) -> str:

@@ -16,6 +16,7 @@ from nefele.estimators.layout import Layout, with_centre
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import Coordinates
 from nefele.mixed.smooth import Curve, Smooth
+from nefele.privacy import Spent
 from nefele.result import Record, Status, relative_gap
 
 _SLACK = 1.01  # rounding of a gap that is computed again
@@ -231,6 +232,7 @@ _CHECKS: dict[str, Callable[[Any, Any], object]] = {
         bool(np.isfinite(np.asarray(b, dtype=np.float64)).all())
         and np.shape(b) == _shape(model)[:-1]
     ),
+    "privacy_": lambda model, spent: _demand(isinstance(spent, Spent)),
     "status_": lambda model, status: _demand(status in [str(s) for s in Status]),
 }
 FITTED = frozenset(_CHECKS)

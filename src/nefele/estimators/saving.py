@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele import graph_learning, losses, penalties
+from nefele import graph_learning, losses, penalties, privacy
 from nefele._checks import type_name
 from nefele._files import clear_parts
 from nefele._records import VersionError, read_record, write_record
@@ -31,6 +31,7 @@ from nefele.graph_learning.coordinates import Coordinates, as_coordinates
 from nefele.graphs import as_graph
 from nefele.losses import Loss
 from nefele.penalties import Penalty
+from nefele.privacy import Bounds, Budget, Privacy, Spent
 from nefele.result import Record
 
 FORMAT = "nefele model"
@@ -68,6 +69,8 @@ class _Packer:
             return {kind: {k: self.pack(v, what) for k, v in vars(value).items()}}
         if isinstance(value, Layout):
             return {"layout": {k: self.pack(v, what) for k, v in value.to_parts().items()}}
+        if isinstance(value, Privacy | Bounds | Spent):
+            return {"privacy": type(value).__name__, "of": self._promised(value, what)}
         if isinstance(value, TableEncoder):
             return {"encoder": {"state": self.pack(value.to_state(), what)}}
         if isinstance(value, Loss | Penalty) and is_dataclass(value):
@@ -87,6 +90,15 @@ class _Packer:
             "a model, or convert it: graphs by nefele.as_graph, tables of coordinates to a dict, "
             "node ids and labels to text or numbers."
         )
+
+    def _promised(self, value: Any, what: str) -> Any:
+        """A budget by its file; one without a file is known by its head in `Spent` only."""
+        parts = dict(vars(value))
+        budget = parts.get("budget")
+        if isinstance(budget, Budget | os.PathLike):
+            path = budget.path if isinstance(budget, Budget) else budget
+            parts["budget"] = None if path is None else os.fspath(path)
+        return {k: self.pack(v, f"{what}.{k}") for k, v in parts.items()}
 
     def _named(self, value: Any, what: str) -> Any:
         home = losses if isinstance(value, Loss) else penalties
@@ -134,7 +146,7 @@ class _Unpacker:
         return _CLASSES[kind](content)(**parts) if kind not in _WHOLE else _WHOLE[kind](**parts)
 
 
-def _known(home: Any, base: type) -> Any:
+def _known(home: Any, base: Any) -> Any:
     """Finds a class of a package by its exported name, and refuses everything else."""
 
     def find(name: str) -> Any:
@@ -161,6 +173,7 @@ _CLASSES: dict[str, Any] = {
     "builder": _known(graph_learning, GraphBuilder),
     "loss": _known(losses, Loss),
     "penalty": _known(penalties, Penalty),
+    "privacy": _known(privacy, Bounds | Privacy | Spent),
 }
 
 

@@ -119,6 +119,8 @@ class Ledger:
         Messages that never arrived; messages that arrived in a later round than they should, or
         are still on their way; rounds that nodes sat out, summed over the nodes; and messages that
         arrived with numbers that are not finite. Each message counts at most once.
+    transcript : list of Message, optional
+        The messages themselves, where they are kept.
 
     Examples
     --------
@@ -138,6 +140,7 @@ class Ledger:
     late: int = 0
     inactive: int = 0
     refused: int = 0
+    transcript: list[Message] | None = field(default=None, repr=False)
 
     @property
     def messages(self) -> int:
@@ -165,6 +168,8 @@ class Ledger:
         way = (message.sender, message.receiver, message.content)
         edge = message.edge or (message.sender, message.receiver)
         self._enter(way, edge, 1, message.floats, message.nbytes)
+        if self.transcript is not None:
+            self.transcript.append(message)
         self.lost += fate == "lost"
         self.late += fate == "late"
 

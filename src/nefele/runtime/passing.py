@@ -91,6 +91,9 @@ def relax_messages(
     *,
     parts: Any = None,
     faults: Faults | None = None,
+    noise: float = 0.0,
+    seed: int | None = None,
+    transcript: bool = False,
 ) -> Run:
     """Run FedRelax on parameters (AGN, Algorithm 1) between the parts of a problem, from zero.
 
@@ -109,6 +112,11 @@ def relax_messages(
         The part that each node belongs to; default: every node is one.
     faults : Faults, optional
         What goes wrong; its nodes are the parts.
+    noise, seed
+        Of the noise on each update, see `nefele.solvers.FedRelax`: one draw for all neighbours,
+        and no guarantee of privacy.
+    transcript : bool
+        Whether the ledger keeps the messages themselves, for an audit.
 
     Examples
     --------
@@ -121,24 +129,34 @@ def relax_messages(
     """
     rounds = check_count(rounds, "rounds", low=1)
     shares = split(problem, parts)
-    FedRelax(schedule).check(problem)
+    solver = FedRelax(schedule, noise, seed)
+    solver.check(problem)
     if schedule != "jacobi" and len(shares) < problem.graph.n_nodes:
         raise ValueError(f'parts of several nodes move at once: use "jacobi"; got "{schedule}".')
-    programs = {part.name: fedrelax(part, rounds) for part in shares}
+    error = _noise(solver)
+    programs = {part.name: fedrelax(part, rounds, error(part)) for part in shares}
     driver = InProcess(_links(shares), programs, faults, wait=False)
     names = [part.name for part in shares]
     groups = None
     if schedule != "jacobi":
         groups = [[names[i] for i in nodes.tolist()] for nodes in colours(problem.graph)]
+    if transcript:
+        driver.ledger.transcript = []
     driver.start()
     for k in range(1, rounds + 1):
         driver.round(k, groups)
-    return _relaxed(problem, shares, driver, rounds)
+    return _relaxed(problem, shares, driver, rounds, solver)
 
 
-def _relaxed(problem: Problem, parts: list[Part], driver: InProcess, rounds: int) -> Run:
+def _relaxed(
+    problem: Problem, parts: list[Part], driver: InProcess, rounds: int, solver: FedRelax
+) -> Run:
     """What is proven of FedRelax after so many rounds, as they really went."""
     w, steps = join(problem, parts)[0], _steps(problem, parts)
+    if solver.perturbed:  # not even where it goes is proven
+        words = f"no guarantee (updates perturbed by noise of deviation {solver.noise:g})"
+        u = problem.smooth_flow(w)
+        return Run(problem, w, u, driver.ledger, rounds, steps, privacy=words)
     stale = max(driver.staleness, driver.rested(rounds))
     kappa = contraction(problem)
     # A node that was not finite once is so for ever: its update starts from where it is.
@@ -160,6 +178,24 @@ def _steps(problem: Problem, parts: list[Part]) -> np.ndarray:
     for part in parts:
         steps[part.nodes] = part.rounds
     return steps
+
+
+def _noise(solver: FedRelax) -> Callable[[Part], Error | None]:
+    """Noise on the updates of a part's nodes, each node with a generator of its own."""
+    if not solver.perturbed:
+        return lambda part: None
+    root = np.random.SeedSequence(solver.seed).entropy
+
+    def of(part: Part) -> Error:
+        keys = [np.random.SeedSequence(root, spawn_key=(i,)) for i in part.nodes.tolist()]
+        draws = [np.random.default_rng(key) for key in keys]
+
+        def error(k: int, w: Array) -> Array:
+            return solver.noise * np.stack([draw.standard_normal(w.shape[1]) for draw in draws])
+
+        return error
+
+    return of
 
 
 def _errors(prox_error: ProxError | None, seed: int) -> Callable[[Part], Error | None]:

@@ -201,14 +201,18 @@ def _compare(part: Part) -> Program[float]:
     return apart
 
 
-def fedrelax(part: Part, rounds: int) -> Program[None]:
-    """FedRelax on parameters (AGN, Algorithm 1): hear, refit, tell; unheard of, all are zero."""
+def fedrelax(part: Part, rounds: int, error: Error | None = None) -> Program[None]:
+    """FedRelax on parameters (AGN, Algorithm 1): hear, refit, tell; unheard of, all are zero.
+
+    An `error` is added to each update; what it makes of it is told, and the next one starts there.
+    """
     step, part.w = prox_steps(part, part.w)
     block = Block(part, part.own, part.loss.prox)
     said: dict[Any, Array] = {}
-    for _ in range(rounds):
+    for k in range(1, rounds + 1):
         heard: Heard = yield Exchange("parameters", said)
         w = block.update(part, part.together(part.w, heard.rows), step)
+        w = w if error is None else w + error(k, w)
         part.done(w, part.u, w, part.u1)
         said = {neighbour: w[i] for neighbour, i in part.says.items()}
     yield Exchange("parameters", said)

@@ -78,6 +78,9 @@ class Run:
         The same in absolute terms: factor * max_i ||T(w0)_i - w0_i|| / (1 - kappa), T one update
         of all nodes without faults; it bounds max_i ||w_i - w*_i||. Both are inf when an update
         of a node was not finite, of which nothing is proven.
+    privacy : str
+        What was promised about it; "no guarantee" for updates with noise as printed in Algorithm 5
+        of the lecture notes.
 
     Examples
     --------
@@ -104,6 +107,25 @@ class Run:
     staleness: int = 0
     factor: float = np.inf
     error_bound: float = np.inf
+    privacy: str = "none"
+
+    def summary(self) -> str:
+        """What was sent, as a table of text, and what is promised about privacy.
+
+        Examples
+        --------
+        >>> from nefele import Graph, LocalData, Problem
+        >>> from nefele.runtime import relax_messages
+        >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+        >>> problem = Problem(Graph.from_edges([(0, 1)]), data, penalty="squared_l2", lam=1.0)
+        >>> print(relax_messages(problem, 2, noise=0.1, seed=0).summary())
+        content       messages      floats       bytes
+        parameters           4           4          32
+        all                  4           4          32
+        2 rounds, 1 edges used; lost 0, late 0, inactive 0
+        privacy: no guarantee (updates perturbed by noise of deviation 0.1)
+        """
+        return f"{self.ledger.summary()}\nprivacy: {self.privacy}"
 
     @property
     def n_messages(self) -> int:

@@ -42,6 +42,11 @@ class Solver(ABC, Generic[S]):
     #: Fields of the state, numbers or arrays, that a resumed solve needs beside w and u.
     kept: tuple[str, ...] = ()
 
+    @property
+    def perturbed(self) -> bool:
+        """Whether iterates carry noise: then all iterations are done, and none is the best."""
+        return False
+
     def check(self, problem: Problem) -> None:
         """Raise when the solver does not fit the problem."""
         return None

@@ -8,11 +8,12 @@ here has the factor that makes its fixed point the minimiser of the problem it w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, check_name
+from nefele._checks import Array, check_count, check_name, check_number
 from nefele.certificate import Certificate
 from nefele.certificate.posed import Posed
 from nefele.graph import Graph
@@ -22,14 +23,16 @@ from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.updates import Prox, refit
 
 _LONG = 1e6  # step of a node without edges, in units of 1 / curvature
+_NOISY = 100  # iterations with noise when the caller gives no max_iter
 
 
 @dataclass
 class RelaxState(State):
-    """The nodes that move together, and their steps."""
+    """The nodes that move together, their steps, and the noise of their updates."""
 
     step: Array  # of each node's prox
     blocks: list[Block]  # one after the other
+    rng: np.random.Generator
 
 
 @dataclass
@@ -52,6 +55,14 @@ class FedRelax(Solver[RelaxState]):
     schedule : {"jacobi", "gauss-seidel"}
         All nodes at once, or one colour of a greedy colouring after the other, each with the
         newest models of its neighbours; an iteration is one update of every node.
+    noise : float
+        Standard deviation sigma of Gaussian noise that is added to every parameter of every
+        update: Algorithm 5 of the lecture notes on federated learning, as printed. The next update
+        starts from the noisy parameters. It is no guarantee of privacy, since nothing bounds what
+        a row may change, and the status of the result says so. Exactly `max_iter` iterations are
+        done (100 unless you say so), whatever `tol`: there is no point to converge to.
+    seed : int, optional
+        Of the noise; default: the system's generator.
 
     Examples
     --------
@@ -60,12 +71,26 @@ class FedRelax(Solver[RelaxState]):
     >>> problem = Problem(Graph.from_edges([(0, 1)]), data, penalty="squared_l2", lam=1.0)
     >>> solve(problem, solver="fedrelax").w.round(3).tolist()
     [[1.0], [3.0]]
+    >>> solve(problem, FedRelax(noise=0.1, seed=0), max_iter=20).status.value
+    'perturbed, no guarantee'
     """
 
     schedule: str = "jacobi"
+    noise: float = 0.0
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         check_name(self.schedule, ("jacobi", "gauss-seidel"), "schedule")
+        self.noise = check_number(self.noise, "noise", low=0.0, advice="It is a deviation.")
+        if self.seed is not None:
+            self.seed = check_count(self.seed, "seed")
+        if self.perturbed:
+            self.max_iter = _NOISY
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether updates carry noise."""
+        return self.noise > 0
 
     def check(self, problem: Problem) -> None:
         if not isinstance(problem.penalty, SquaredL2 | Quadratic):
@@ -81,12 +106,14 @@ class FedRelax(Solver[RelaxState]):
             blocks = [Block(problem, np.arange(graph.n_nodes), problem.loss.prox)]
         else:
             blocks = [Block.of(problem, nodes) for nodes in colours(graph)]
-        return RelaxState(w, u0, step, blocks)
+        return RelaxState(w, u0, step, blocks, np.random.default_rng(self.seed))
 
     def step(self, problem: Problem, state: RelaxState) -> None:
         w = state.w
         for block in state.blocks:
             new = block.update(problem, w, state.step[block.nodes])
+            if self.perturbed:
+                new = new + self.noise * state.rng.standard_normal(new.shape)
             if len(new) == len(w):
                 w = new
             else:
@@ -102,6 +129,20 @@ class FedRelax(Solver[RelaxState]):
     ) -> tuple[Array, Certificate]:
         """The flow of a smooth penalty is its gradient."""
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w))
+
+    def scalars(self, state: RelaxState) -> dict[str, Any]:
+        return {"rng": state.rng.bit_generator.state} if self.perturbed else {}
+
+    def resume(
+        self,
+        problem: Problem,
+        state: RelaxState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
+    ) -> None:
+        super().resume(problem, state, scalars, arrays)
+        if self.perturbed:
+            state.rng.bit_generator.state = scalars["rng"]
 
 
 def prox_steps(problem: Posed, w0: Array) -> tuple[Array, Array]:

@@ -60,6 +60,7 @@ def run(
     3
     """
     solver.check(problem)
+    tol = None if solver.perturbed else tol
     problem.loss.forget()
     warm = w0 is not None and u0 is not None
     if saved is not None:
@@ -75,6 +76,8 @@ def run(
         except np.linalg.LinAlgError:
             status = Status.FAILED
         status = loop.close(status, w0, u0)
+    if solver.perturbed and status is Status.FINISHED:
+        status = Status.PERTURBED
     return finish(loop.best, status, loop.k, loop.history, tol, certify)
 
 

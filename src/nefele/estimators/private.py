@@ -1,0 +1,248 @@
+"""Fits with a guarantee: nodes release noisy numbers, and the fit is made of nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array, type_name
+from nefele.estimators import design as designs
+from nefele.estimators.design import Design, Rows
+from nefele.estimators.nodes import row_places
+from nefele.graph import Graph
+from nefele.graph_learning.builders import SpatialKNN
+from nefele.losses import Absolute, HuberLoss, Squared
+from nefele.privacy import Privacy, Spent
+from nefele.privacy.bounds import Box
+from nefele.privacy.statistics import release, repaired
+from nefele.privacy.updates import Updates
+from nefele.result import Result, Status
+
+Index = NDArray[np.int64]
+Split = tuple[Index, Index]
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Noisy moments of each node and fold, and the rows that stand for them.
+
+    Attributes
+    ----------
+    names : array of shape (n_cells,)
+        Node id of each.
+    fold, count : int arrays of shape (n_cells,)
+    noise : array of shape (n_cells, d + 2, d + 2)
+    box : Box
+    clipped : dict
+        Share of rows outside the bounds, by node id. It stays at the node.
+    """
+
+    names: NDArray[Any]
+    fold: Index
+    count: Index
+    noise: Array
+    box: Box
+    clipped: dict[Any, float]
+
+    def rows(self, cells: NDArray[np.bool_]) -> Rows:
+        """Rows with the moments of these cells, those of a node taken together."""
+        X, y, ids, weight = [], [], [], []
+        chosen = np.flatnonzero(cells)
+        names = self.names[chosen]
+        _, first = np.unique(names, return_index=True)
+        for k in np.sort(first).tolist():
+            own = chosen[names == names[k]]
+            mean = np.average(self.noise[own], axis=0, weights=self.count[own])
+            found = repaired(mean, self.box, int(self.count[own].sum()))
+            parts = found.rows_alike()
+            X.append(parts[0])
+            y.append(parts[1])
+            weight.append(parts[2])
+            ids.append(np.repeat(names[k : k + 1], len(parts[1])))
+        stacked = (np.concatenate(part) for part in (X, y, ids, weight))
+        return Rows(*stacked)
+
+    def folds(self) -> tuple[Rows, list[Split]]:
+        """Rows for all training and held-out parts, and which of them each fold has."""
+        bank: Rows | None = None
+        splits = []
+        for k in np.unique(self.fold).tolist():
+            at = 0 if bank is None else len(bank.y)
+            train, held = self.rows(self.fold != k), self.rows(self.fold == k)
+            both = train.then(held)
+            bank = both if bank is None else bank.then(both)
+            here = at + np.arange(len(both.y))
+            splits.append((here[: len(train.y)], here[len(train.y) :]))
+        assert bank is not None
+        return bank, splits
+
+
+def check(model: Any, rows: Rows) -> str:
+    """The mechanism of a private fit; ValueError when it would guarantee nothing."""
+    privacy = model.privacy
+    if not isinstance(privacy, Privacy):
+        raise ValueError(f"privacy must be a nefele.privacy.Privacy; got {type_name(privacy)}.")
+    if hasattr(model, "encoder_"):
+        raise ValueError(
+            "X must hold numbers only with privacy: categories, dates and fills of gaps would be "
+            "learnt from the rows. Encode it beforehand."
+        )
+    if not (rows.sample_weight == 1.0).all():
+        raise ValueError("sample_weight must be left out with privacy: bounds are for equal rows.")
+    if model.features != "linear" and model.features != "auto":
+        raise ValueError('features must be "linear" with privacy: curves need the rows themselves.')
+    return privacy.mechanism_for(model._core_loss())
+
+
+def fit(model: Any, rows: Rows) -> Any:
+    """Charge, release, and fit the model to what was released."""
+    mechanism = check(model, rows)
+    if mechanism == "statistics":
+        found = released(model, rows, np.zeros(len(rows.y), dtype=np.int64))
+        shown = found.rows(np.ones(len(found.names), dtype=bool))
+        model._solve(shown, model._make_design(shown, model._make_graph(shown)))
+        return model
+    return fit_updates(model, rows, [])
+
+
+def released(model: Any, rows: Rows, fold: Index) -> Released:
+    """The moments of each node and fold. Folds share no rows, so all of them cost one release."""
+    privacy: Privacy = model.privacy
+    box = privacy.bounds.fixed(rows.X.shape[1], model._names())
+    if isinstance(model.graph, Graph):
+        row_places(model.graph, rows.node_ids)
+    names, place = np.unique(rows.node_ids, return_inverse=True)
+    clipped = {
+        name: box.unit(rows.X[place == i], rows.y[place == i])[2]
+        for i, name in enumerate(names.tolist())
+    }
+    spent = _charge(model, "statistics", 1, [])
+    cells = np.unique(np.column_stack([place, fold]), axis=0)
+    noise = []
+    for i, k in cells.tolist():
+        own = (place == i) & (fold == k)
+        source = privacy.source(i, k)
+        args = (box, spent.multiplier, privacy.unit, source)
+        noise.append(release(rows.X[own], rows.y[own], *args))
+    count = np.array([int(((place == i) & (fold == k)).sum()) for i, k in cells.tolist()])
+    _keep(model, spent, clipped)
+    return Released(names[cells[:, 0]], cells[:, 1], count, np.stack(noise), box, clipped)
+
+
+def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:
+    before = getattr(model, "privacy_", None)
+    spent = model.privacy.charge(
+        mechanism, releases, outside, None if before is None else before.head
+    )
+    model.privacy_ = spent  # from here on it is spent, whatever comes
+    return spent
+
+
+def _keep(model: Any, spent: Spent, clipped: dict[Any, float]) -> None:
+    model.privacy_, model._clipped = spent, clipped
+    model.group_level_ = []  # whether a feature changes inside a node only the rows know
+
+
+# -- updates ----------------------------------------------------------------------------------
+
+
+def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
+    """Noisy steps in a fixed number of rounds."""
+    privacy: Privacy = model.privacy
+    if model.scale is not None or model.hub or model.unseen == "pooled":
+        raise ValueError(
+            'scale, hub and unseen="pooled" must be left out with mechanism="updates": they need '
+            'more than the updates tell. Use mechanism="statistics" for squared errors.'
+        )
+    graph = model._make_graph(rows)
+    row_places(graph, rows.node_ids)
+    outside = [*outside, *_outside(model, graph)]
+    box = privacy.bounds.fixed(rows.X.shape[1], model._names())
+    design, clipped = _bounded(model, rows, graph, box)
+    radius = float(np.hypot(box.stretch, design.fit_intercept))
+    problem = design.problem
+    run = Updates(
+        graph,
+        model._core_loss(),
+        problem.penalty,
+        float(problem.lam) if design.coupled.any() else 0.0,
+        int(privacy.rounds),
+        privacy.multiplier(int(privacy.rounds)),
+        radius,
+        privacy.clip,
+        privacy.unit,
+        privacy.step,
+    )
+    run.check()
+    spent = _charge(model, "updates", run.rounds, outside)
+    assert problem.data is not None
+    said = run.release(problem.data, privacy.source(0))
+    model._store(rows, design, _result(design, run.settled(said), run.rounds))
+    model._rows = None
+    _keep(model, spent, clipped)
+    return model
+
+
+def _outside(model: Any, graph: Graph) -> list[str]:
+    learnt = model.graph is None or hasattr(model.graph, "fit_graph")
+    if learnt and graph.n_edges and not isinstance(model.graph, SpatialKNN):
+        return ["the graph was learnt from raw rows"]
+    return []
+
+
+def _bounded(model: Any, rows: Rows, graph: Graph, box: Box) -> tuple[Design, dict[Any, float]]:
+    """The problem of the bounded rows, scaled by the bounds."""
+    loss, intercept = model._core_loss(), bool(model.fit_intercept)
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    if not shiftable:
+        box = replace(box, has_target=False)
+    clipped, X, y = {}, np.empty_like(rows.X), rows.y.copy()
+    for name in np.unique(rows.node_ids).tolist():
+        own = rows.node_ids == name
+        X[own], inner, clipped[name] = box.unit(rows.X[own], rows.y[own])
+        y[own] = inner * box.half + box.middle if box.has_target else inner
+    offset = box.middle if shiftable and intercept else 0.0
+    d = X.shape[1]
+    still = (np.zeros(d), np.ones(d))
+    inside = replace(rows, X=box.stretch * X, y=y)
+    data = designs.local_data(inside, graph.ids, *still, intercept, model.weighting, offset)
+    coupled = designs.coupled_mask(
+        model.couple, model.couple_intercept, model._names(), d, intercept
+    )
+    problem = designs.make_problem(
+        graph, data, loss, model.penalty, float(model.alpha), coupled, model._n_outputs
+    )
+    shift = box.centre if intercept else np.zeros(d)
+    if not intercept and box.centre.any():
+        raise ValueError(
+            "Ranges of features must be symmetric about 0 without an intercept. Use "
+            "fit_intercept=True, or a bound of the norm."
+        )
+    return Design(
+        problem, shift, box.width / box.stretch, coupled, model._n_outputs, offset
+    ), clipped
+
+
+def _result(design: Design, w: Array, rounds: int) -> Result:
+    """Without a certificate: how far the noisy iterate is from the optimum only the rows know."""
+    problem = design.problem
+    none = np.zeros(problem.graph.n_nodes, dtype=bool)
+    flow = np.zeros((problem.graph.n_edges, w.shape[1]))
+    return Result(
+        problem,
+        w,
+        flow,
+        objective=np.nan,
+        gap=np.inf,
+        gap_abs=np.inf,
+        certificate="none",
+        leak=0.0,
+        status=Status.UNCERTIFIED,
+        n_iter=rounds,
+        history=[],
+        undetermined=problem.undetermined,
+        unbounded=none,
+    )
