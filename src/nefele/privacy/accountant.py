@@ -13,6 +13,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
 from nefele._checks import check_count, check_number
 
 _TOL = 1e-9  # of a calibrated multiplier
@@ -76,10 +80,27 @@ def _single(epsilon: float, delta: float) -> float:
     def event(z: float) -> Any:
         return accounting.GaussianDpEvent(z)
 
+    near = _analytic(epsilon, delta)
     found = accounting.calibrate_dp_mechanism(
-        accounting.pld.PLDAccountant, event, epsilon, delta, tol=_TOL
+        accounting.pld.PLDAccountant,
+        event,
+        epsilon,
+        delta,
+        accounting.ExplicitBracketInterval(0.99 * near, 1.01 * near),
+        tol=_TOL,
     )
     return float(found) * (1 + _TOL)  # on the safe side of the tolerance
+
+
+def _analytic(epsilon: float, delta: float) -> float:
+    """The multiplier by the exact formula of one Gaussian (Balle and Wang), where to search."""
+
+    def excess(log_z: float) -> float:
+        a, b = 0.5 * math.exp(-log_z), epsilon * math.exp(log_z)
+        with np.errstate(over="ignore", under="ignore"):
+            return float(ndtr(a - b) - np.exp(epsilon + log_ndtr(-a - b))) - delta
+
+    return math.exp(brentq(excess, -20.0, 20.0))
 
 
 @lru_cache(maxsize=1024)

@@ -75,7 +75,7 @@ class Privacy:
     unit: str = "record"
     bounds: Any = None
     mechanism: str = "auto"
-    rounds: int = 50
+    rounds: int = 100
     clip: float | None = None
     step: str = "gradient"
     shards: int = 10
@@ -241,6 +241,11 @@ class Spent:
             lines.append("no guarantee: insecure_testing=True, the noise can be drawn again")
         lines += [f"outside the accountant: {text}" for text in self.outside]
         return "\n".join(lines)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Spent:
+        """The way back from `to_dict`."""
+        return cls(**{**values, "outside": tuple(values["outside"])})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a file."""

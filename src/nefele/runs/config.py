@@ -29,7 +29,7 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
     "gradients": "that pull a common model in the same direction",
     "pooling": "with which it gains most by pooling their rows, where it gains at all",
 }
-_PATHS = ("data", "graph", "out")
+_PATHS = ("data", "graph", "out", "budget")
 _LISTS = ("features", "coords")
 _FLAGS = ("standardize", "drop_missing", "allow_isolates")
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
@@ -72,6 +72,14 @@ class RunConfig:
         Whether to leave out rows with missing values; whether ids without an edge are legal.
     out : str, optional
         Folder of the run.
+    epsilon, delta, unit : float, float, {"record", "node"}
+        A guarantee of differential privacy, see `nefele.privacy.Privacy`; without epsilon none.
+    bounds : dict, optional
+        x and y of `nefele.privacy.Bounds`, declared without looking at the data.
+    budget : str, optional
+        Account of what was spent on these data; default: a file beside the data.
+    total_epsilon : float, optional
+        What all runs together may spend, for a new account; default epsilon.
 
     Examples
     --------
@@ -101,6 +109,12 @@ class RunConfig:
     drop_missing: bool = False
     allow_isolates: bool = False
     out: str | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    unit: str = "record"
+    bounds: dict[str, Any] | None = None
+    budget: str | None = None
+    total_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         check_name(self.penalty, PENALTIES, "penalty")
@@ -128,6 +142,10 @@ class RunConfig:
         for name in _PATHS:
             check_file_name(getattr(self, name) or "")
         self._check_roles()
+        if self.epsilon is not None:
+            from nefele.runs.promise import check_private  # scikit-learn takes long to import
+
+            check_private(self)
 
     def _check_roles(self) -> None:
         roles = {"node": self.node, "target": self.target}
@@ -301,4 +319,11 @@ tol = 1e-4                # certified relative gap to reach
 seed = 0                  # which rows are held out, and which rows are in which fold
 # drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
+
+# A guarantee of differential privacy; then features must be named.
+# epsilon = 1.0
+# delta = 1e-6
+# [bounds]                # declared, never read off the data; last in the file
+# x = 3.5                 # largest norm of a row of features; or a range for each: x.wind = [0, 40]
+# y = [-30, 45]           # range of the target
 """

@@ -18,7 +18,7 @@ from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.spreadsheets import write_csv
-from nefele.runs.wording import METRICS, edge_notes, missed_notes
+from nefele.runs.wording import MADE_OF_NOISE, METRICS, edge_notes, missed_notes
 from nefele.selection import Verdict
 
 Arrays = dict[str, NDArray[Any]]
@@ -152,10 +152,13 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
     }
     searched = config.alpha == "auto" and not config.chooses
     notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, searched)]
+    if stages.spent is not None:
+        notes += [*stages.spent.text().split("\n"), MADE_OF_NOISE]
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
     )
     return {
+        **_promised(stages),
         "finished": now(),
         "rows": len(inputs.y),
         "held_out_rows": int(found["held_out"].sum()),
@@ -179,6 +182,11 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "summary": _summary(config, stages, found),
         "notes": notes,
     }
+
+
+def _promised(stages: Stages) -> dict[str, Any]:
+    """What privacy the run has, and what it cost."""
+    return {} if stages.spent is None else {"privacy": stages.spent.to_dict()}
 
 
 def _never_held(config: RunConfig, found: Arrays) -> list[str]:
