@@ -225,6 +225,22 @@ def test_an_older_account_is_refused_by_the_model(few, tmp_path):
         model.fit(X, y, node_ids=ids)
 
 
+def test_a_last_refit_stays_at_the_node(few, tmp_path):
+    X, y, ids, graph = few
+    noisy = GTVRegressor(graph, alpha=0.01, privacy=promise()).fit(X, y, node_ids=ids)
+    model = GTVRegressor(graph, alpha=0.01, privacy=promise(refit=True)).fit(X, y, node_ids=ids)
+    own = GTVRegressor(graph, alpha=0.0).fit(X, y, node_ids=ids)
+    assert error(model, X, y, ids) < error(noisy, X, y, ids)
+    assert error(model, X, y, ids) < 1.5 * error(own, X, y, ids)
+    assert "they stay at their nodes" in model.summary()
+    model.save(tmp_path / "model.nefele", rows=True)
+    assert nefele.load(tmp_path / "model.nefele").privacy_.refit
+    with pytest.raises(ValueError, match="refit=True needs"):
+        GTVRegressor(graph, loss="huber", privacy=promise(refit=True)).fit(X, y, node_ids=ids)
+    with pytest.raises(ValueError, match="fixed alpha"):
+        GTVRegressorCV(graph, privacy=promise(refit=True)).fit(X, y, node_ids=ids)
+
+
 def test_cross_validation_on_folds_that_share_no_rows(towns):
     X, y, ids, graph = towns
     budget = Budget(1.0, 1e-6)

@@ -15,6 +15,7 @@ from nefele.estimators.nodes import row_places
 from nefele.graph import Graph
 from nefele.graph_learning.builders import SpatialKNN
 from nefele.losses import Absolute, HuberLoss, Squared
+from nefele.paths.follow import whole_solve
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.bounds import Box
 from nefele.privacy.statistics import release, repaired
@@ -36,8 +37,6 @@ class Released:
     fold, count : int arrays of shape (n_cells,)
     noise : array of shape (n_cells, d + 2, d + 2)
     box : Box
-    clipped : dict
-        Share of rows outside the bounds, by node id. It stays at the node.
     """
 
     names: NDArray[Any]
@@ -45,7 +44,6 @@ class Released:
     count: Index
     noise: Array
     box: Box
-    clipped: dict[Any, float]
 
     def rows(self, cells: NDArray[np.bool_]) -> Rows:
         """Rows with the moments of these cells, those of a node taken together."""
@@ -94,6 +92,8 @@ def check(model: Any, rows: Rows) -> str:
         raise ValueError("sample_weight must be left out with privacy: bounds are for equal rows.")
     if model.features != "linear" and model.features != "auto":
         raise ValueError('features must be "linear" with privacy: curves need the rows themselves.')
+    if privacy.refit and (model.scale is not None or model.hub):
+        raise ValueError("refit=True must go without scale and hub.")
     return privacy.mechanism_for(model._core_loss())
 
 
@@ -104,32 +104,55 @@ def fit(model: Any, rows: Rows) -> Any:
         found = released(model, rows, np.zeros(len(rows.y), dtype=np.int64))
         shown = found.rows(np.ones(len(found.names), dtype=bool))
         model._solve(shown, model._make_design(shown, model._make_graph(shown)))
+        if model.privacy.refit:
+            _refit(model, rows, shown)
         return model
     return fit_updates(model, rows, [])
 
 
+def _refit(model: Any, rows: Rows, shown: Rows) -> None:
+    """Each node's model once more, with its own rows as they are; it stays there."""
+    for name in np.unique(rows.node_ids).tolist():
+        own = rows.take(np.flatnonzero(rows.node_ids == name))
+        others = shown.take(np.flatnonzero(shown.node_ids != name))
+        design = model._make_design(own.then(others), model.graph_)
+        found = whole_solve(design.problem, model.solver, tol=model.tol, max_iter=model.max_iter)
+        coef, intercept = model._shaped(*design.to_units(found.w))
+        i = model.graph_.position(name)
+        model.coef_[i], model.intercept_[i] = coef[i], intercept[i]
+    # The certificate was that of the noisy problem.
+    model.dual_gap_, model.status_, model._rows = np.inf, str(Status.UNCERTIFIED), None
+
+
 def released(model: Any, rows: Rows, fold: Index) -> Released:
-    """The moments of each node and fold. Folds share no rows, so all of them cost one release."""
+    """The moments of each node and fold, charged to the model's promise."""
     privacy: Privacy = model.privacy
     box = privacy.bounds.fixed(rows.X.shape[1], model._names())
     if isinstance(model.graph, Graph):
         row_places(model.graph, rows.node_ids)
-    names, place = np.unique(rows.node_ids, return_inverse=True)
     clipped = {
-        name: box.unit(rows.X[place == i], rows.y[place == i])[2]
-        for i, name in enumerate(names.tolist())
+        name: box.unit(rows.X[rows.node_ids == name], rows.y[rows.node_ids == name])[2]
+        for name in np.unique(rows.node_ids).tolist()
     }
     spent = _charge(model, "statistics", 1, [])
+    found = release_cells(privacy, box, rows, fold, spent.multiplier)
+    _keep(model, spent, clipped)
+    return found
+
+
+def release_cells(
+    privacy: Privacy, box: Box, rows: Rows, fold: Index, multiplier: float
+) -> Released:
+    """What leaves the nodes. Folds share no rows, so all of them cost one release."""
+    names, place = np.unique(rows.node_ids, return_inverse=True)
     cells = np.unique(np.column_stack([place, fold]), axis=0)
-    noise = []
+    noise, count = [], []
     for i, k in cells.tolist():
         own = (place == i) & (fold == k)
-        source = privacy.source(i, k)
-        args = (box, spent.multiplier, privacy.unit, source)
-        noise.append(release(rows.X[own], rows.y[own], *args))
-    count = np.array([int(((place == i) & (fold == k)).sum()) for i, k in cells.tolist()])
-    _keep(model, spent, clipped)
-    return Released(names[cells[:, 0]], cells[:, 1], count, np.stack(noise), box, clipped)
+        terms = (box, multiplier, privacy.unit, privacy.source(i, k + 1))
+        noise.append(release(rows.X[own], rows.y[own], *terms))
+        count.append(int(own.sum()))
+    return Released(names[cells[:, 0]], cells[:, 1], np.array(count), np.stack(noise), box)
 
 
 def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:

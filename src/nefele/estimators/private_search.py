@@ -24,6 +24,8 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
     mechanism = private.check(model, rows)
     if hasattr(search, "privacy_"):  # of an earlier fit, which the account must know
         model.privacy_ = search.privacy_
+    if model.privacy.refit:
+        raise ValueError("refit=True goes with a fixed alpha: choose it first, then fit with it.")
     if search.scale is not None and isinstance(search.scale, str):
         raise ValueError("scale must be numbers or None for a private choice of alpha.")
     if mechanism == "statistics":

@@ -55,9 +55,7 @@ class PrivatePipeline(Pipeline):
             found = self._release()
             folder.save_stage("released", found)
         box = promise_of(self.config).bounds.fixed(self._raw.X.shape[1], self.model._names())
-        self._shown = Released(
-            found["names"], found["fold"], found["count"], found["noise"], box, {}
-        )
+        self._shown = Released(found["names"], found["fold"], found["count"], found["noise"], box)
         self.spent = Spent.from_dict(json.loads(str(found["spent"])))
         del self._raw
         self.rows = self._shown.rows(np.ones(len(self._shown.fold), dtype=bool))
