@@ -255,6 +255,28 @@ def test_cross_validation_on_folds_that_share_no_rows(towns):
     assert error(search, X, y, ids) < error(first, X, y, ids)  # noise alone, without coupling
 
 
+@pytest.mark.parametrize(("unit", "count"), [("record", 1), ("node", 3)])
+def test_a_node_is_in_all_folds_and_pays_for_each(few, unit, count):
+    X, y, ids, graph = few
+    budget = Budget(1.0, 1e-6, unit=unit)
+    GTVRegressorCV(graph, cv=3, n_alphas=3, privacy=promise(1.0, unit=unit, budget=budget)).fit(
+        X, y, node_ids=ids
+    )
+    assert [release.count for release in budget.releases] == [count]
+    assert budget.spent == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("step", ["gradient", "prox"])
+def test_unequal_nodes_with_a_ridge(few, step):
+    X, y, ids, graph = few
+    kept = (ids > 0) | (np.arange(len(ids)) < 5)
+    loss = nefele.losses.Logistic(l2=0.1)
+    model = GTVClassifier(graph, alpha=0.1, loss=loss, privacy=promise(30.0, step=step))
+    model.fit(X[kept], y[kept] > 0, node_ids=ids[kept])
+    plain = GTVClassifier(graph, alpha=0.1, loss=loss).fit(X[kept], y[kept] > 0, node_ids=ids[kept])
+    assert model.score(X, y > 0, node_ids=ids) > plain.score(X, y > 0, node_ids=ids) - 0.2
+
+
 def test_cross_validation_refuses_what_would_see_raw_rows(few):
     X, y, ids, graph = few
     with pytest.raises(ValueError, match="scoring and groups"):

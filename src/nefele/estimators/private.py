@@ -134,16 +134,25 @@ def released(model: Any, rows: Rows, fold: Index) -> Released:
         name: box.unit(rows.X[rows.node_ids == name], rows.y[rows.node_ids == name])[2]
         for name in np.unique(rows.node_ids).tolist()
     }
-    spent = _charge(model, "statistics", 1, [])
+    spent = _charge(model, "statistics", times(privacy, rows, fold), [])
     found = release_cells(privacy, box, rows, fold, spent.multiplier)
     _keep(model, spent, clipped)
     return found
 
 
+def times(privacy: Privacy, rows: Rows, fold: Index) -> int:
+    """How often one unit is told of: a record stands in one fold, a node in several."""
+    if privacy.unit == "record":
+        return 1
+    _, place = np.unique(rows.node_ids, return_inverse=True)
+    cells = np.unique(np.column_stack([place, fold]), axis=0)
+    return int(np.bincount(cells[:, 0]).max())
+
+
 def release_cells(
     privacy: Privacy, box: Box, rows: Rows, fold: Index, multiplier: float
 ) -> Released:
-    """What leaves the nodes. Folds share no rows, so all of them cost one release."""
+    """What leaves the nodes: noisy moments of each node and fold; see `times` for the cost."""
     names, place = np.unique(rows.node_ids, return_inverse=True)
     cells = np.unique(np.column_stack([place, fold]), axis=0)
     noise, count = [], []
@@ -182,7 +191,7 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
         )
     graph = model._make_graph(rows)
     row_places(graph, rows.node_ids)
-    outside = [*outside, *_outside(model, graph)]
+    outside = [*outside, *graph_outside(model, graph)]
     box = privacy.bounds.fixed(rows.X.shape[1], model._names())
     design, clipped = _bounded(model, rows, graph, box)
     radius = float(np.hypot(box.stretch, design.fit_intercept))
@@ -209,11 +218,14 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
     return model
 
 
-def _outside(model: Any, graph: Graph) -> list[str]:
-    learnt = model.graph is None or hasattr(model.graph, "fit_graph")
-    if learnt and graph.n_edges and not isinstance(model.graph, SpatialKNN):
-        return ["the graph was learnt from raw rows"]
-    return []
+def graph_outside(model: Any, graph: Graph) -> list[str]:
+    """What to say of a graph that was made of the rows; nothing of one that is public."""
+    builder = model.graph
+    learnt = (builder is None or hasattr(builder, "fit_graph")) and graph.n_edges > 0
+    if isinstance(builder, SpatialKNN):  # by public places, or by columns of X
+        places = getattr(model, "coords", None) if builder.coords is None else builder.coords
+        learnt = learnt and isinstance(places, list | tuple | str)
+    return ["the graph was learnt from raw rows"] if learnt else []
 
 
 def _bounded(model: Any, rows: Rows, graph: Graph, box: Box) -> tuple[Design, dict[Any, float]]:

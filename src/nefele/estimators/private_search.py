@@ -2,7 +2,8 @@
 
 With "statistics" every fold releases its own moments. Folds share no rows, so that together they
 cost what one release of all rows costs; the noise of their sum grows with the root of their
-number. With "updates" the choice sees raw rows, and is listed as outside the accountant.
+number. A whole node is in all folds: with unit "node" each of them is paid for. With "updates"
+the choice sees raw rows, and is listed as outside the accountant.
 """
 
 from __future__ import annotations

@@ -151,7 +151,9 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "path": int(path["missed"]),
     }
     searched = config.alpha == "auto" and not config.chooses
-    notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, searched)]
+    # What reading the rows brought to light is not to be read in a private report.
+    seen = inputs.notes if stages.spent is None else ()
+    notes = [*seen, *edge_notes(stages.chosen, stages.alphas, searched)]
     if stages.spent is not None:
         notes += [*stages.spent.text().split("\n"), MADE_OF_NOISE]
     notes += (
@@ -164,7 +166,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "held_out_rows": int(found["held_out"].sum()),
         "features": list(inputs.uses.names),
         "columns": [[part.name, part.how()] for part in inputs.parts],
-        "left_out": inputs.uses.left_out,
+        "left_out": inputs.uses.left_out if stages.spent is None else {},
         "graph": {
             "n_nodes": len(found["nodes"]),
             "n_edges": len(found["edges"]),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.estimators.design import Rows
-from nefele.estimators.private import Released, release_cells
+from nefele.estimators.private import Released, release_cells, times
 from nefele.graph import Graph
 from nefele.privacy import Bounds, Budget, Privacy
 from nefele.privacy.bounds import Box
@@ -78,8 +78,8 @@ def fresh_release(
     if federation.privacy.mechanism == "none" or not len(rows.y):
         return None
     promise = promise_of(federation, budget)
-    spent = promise.charge("statistics", 1, [])
     parts = _parts(federation, rows)
+    spent = promise.charge("statistics", times(promise, rows, parts), [])
     return release_cells(promise, _box(promise, rows), rows, parts, spent.multiplier)
 
 
