@@ -60,9 +60,21 @@ def test_two_runs_on_the_same_data_add_up(place):
     assert len(Budget(path=place / "rows.csv.budget").releases) == 2
 
 
+def test_the_price_is_shown_where_it_is_asked_for(place):
+    done = run(*PRIVATE, "--price", "--alpha", "0.5", "--out", "one", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    report = (place / "one" / "report.html").read_text(encoding="utf-8")
+    assert "What does privacy cost?" in report
+    facts = json.loads((place / "one" / "run.json").read_text())
+    assert "price.svg" in facts["pictures"]
+    assert any("It is not private" in note for note in facts["notes"])
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        ((*FIT, *NAMED, "--price"), "price must go with epsilon"),
         ((*FIT, *NAMED, "--epsilon", "1"), "bounds must be declared"),
         ((*FIT, "--epsilon", "1", "--bounds", "bounds.toml"), "--features must name"),
         ((*PRIVATE, "--task", "classification"), "--task regression"),

@@ -45,6 +45,9 @@ BudgetFile = Annotated[
     Path | None,
     Flag("--budget", help="Account of what was spent.", show_default="DATA.budget"),
 ]
+ShowPrice = Annotated[
+    bool, Flag("--price", help="Show errors against epsilon in the report; they are not private.")
+]
 TotalEpsilon = Annotated[
     float | None,
     Flag(help="What all runs may spend, for a new account.", show_default="--epsilon"),

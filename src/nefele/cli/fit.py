@@ -69,6 +69,7 @@ def fit(
     bounds: options.BoundsFile = None,
     budget: options.BudgetFile = None,
     total_epsilon: options.TotalEpsilon = None,
+    price: options.ShowPrice = False,
     resume: Annotated[bool, Flag("--resume", help="There must be a run to go on with.")] = False,
     force: Force = False,
     json: Json = False,

@@ -31,7 +31,7 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
 }
 _PATHS = ("data", "graph", "out", "budget")
 _LISTS = ("features", "coords")
-_FLAGS = ("standardize", "drop_missing", "allow_isolates")
+_FLAGS = ("standardize", "drop_missing", "allow_isolates", "price")
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
 
 
@@ -80,6 +80,8 @@ class RunConfig:
         Account of what was spent on these data; default: a file beside the data.
     total_epsilon : float, optional
         What all runs together may spend, for a new account; default epsilon.
+    price : bool
+        Whether the report shows errors against epsilon, which are made of raw rows.
 
     Examples
     --------
@@ -115,6 +117,7 @@ class RunConfig:
     bounds: dict[str, Any] | None = None
     budget: str | None = None
     total_epsilon: float | None = None
+    price: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.penalty, PENALTIES, "penalty")
@@ -146,6 +149,8 @@ class RunConfig:
             from nefele.runs.promise import check_private  # scikit-learn takes long to import
 
             check_private(self)
+        elif self.price:
+            raise ValueError("price must go with epsilon: --price shows what privacy costs.")
 
     def _check_roles(self) -> None:
         roles = {"node": self.node, "target": self.target}

@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.estimators.design import Rows
+from nefele.estimators import GTVRegressor, GTVRegressorCV
+from nefele.estimators.design import Design, Rows
 from nefele.estimators.fitting import make_design, run_fold
 from nefele.estimators.private import Released, check, released
-from nefele.privacy import Privacy, Spent
+from nefele.privacy import Bounds, Price, Privacy, Spent, price
+from nefele.report.pictures import Picture
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
-from nefele.runs.pipeline import Arrays, Pipeline, Stages, Tick
+from nefele.runs.pipeline import Arrays, Pipeline, Stages, Tick, model_options
 from nefele.runs.promise import budget_of, promise_of
 from nefele.runs.split import folds_inside, hold_out
+from nefele.runs.wording import PICTURES
 from nefele.selection import alpha_grid
 
+_PRICE = "price.svg"
 _FOLDS = 2  # each more costs noise
 _HELD = -1  # the part that is held out for the comparison
 
@@ -56,6 +60,7 @@ class PrivatePipeline(Pipeline):
             folder.save_stage("released", found)
         box = promise_of(self.config).bounds.fixed(self._raw.X.shape[1], self.model._names())
         self._shown = Released(found["names"], found["fold"], found["count"], found["noise"], box)
+        self.priced = _price(self.model, self.config, self._raw) if self.config.price else None
         self.spent = Spent.from_dict(json.loads(str(found["spent"])))
         del self._raw
         self.rows = self._shown.rows(np.ones(len(self._shown.fold), dtype=bool))
@@ -102,9 +107,45 @@ class PrivatePipeline(Pipeline):
         told = self._told("held-out rows")
         return self._compared(run_fold(self.model, bank, places, alphas, told=told))
 
+    def _proofs(self, final: Design) -> Arrays:
+        found = super()._proofs(final)
+        if self.priced is None:
+            return found
+        picture = Picture.drawn(self.priced.plot(), *PICTURES[_PRICE])
+        self.folder.write_bytes(f"pictures/{_PRICE}", picture.data)
+        words = ("what privacy costs", self.priced.text())
+        return {
+            **found,
+            "pictures": np.append(found["pictures"], _PRICE),
+            "theory": np.vstack([found["theory"], np.array([words], dtype=str)]),
+        }
+
     def _path(self, alphas: Array, chosen: int) -> Arrays:
         self.model.privacy_ = self.spent  # saved with the model
         return super()._path(alphas, chosen)
+
+
+def _price(model: Any, config: RunConfig, rows: Rows) -> Price:
+    """Errors against epsilon, for the model of the run; from raw rows."""
+    options = {**model_options(config), "node": None}
+    kind: Any = GTVRegressorCV if config.alpha == "auto" else GTVRegressor
+    if config.alpha == "auto":
+        options["n_alphas"] = config.n_alphas
+    else:
+        options["alpha"] = float(config.alpha)
+    one = kind(model.graph, privacy=promise_of(config), **options)
+    asked = np.unique([0.3, 1.0, 3.0, 10.0, float(config.epsilon or 1.0)])
+    bounds = Bounds(**{**(config.bounds or {}), "x": _by_place(config, model)})
+    one.set_params(privacy=replace(one.privacy, bounds=bounds))
+    return price(
+        one, rows.X, rows.y, asked.tolist(), node_ids=rows.node_ids, random_state=config.seed
+    )
+
+
+def _by_place(config: RunConfig, model: Any) -> Any:
+    """The bounds of features in the order of the rows, which have no names here."""
+    x = (config.bounds or {})["x"]
+    return [x[name] for name in model._names()] if isinstance(x, dict) else x
 
 
 def _promised(model: Any, promise: Privacy) -> Any:

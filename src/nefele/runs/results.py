@@ -18,7 +18,7 @@ from nefele.runs.folder import RunFolder, now
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.spreadsheets import write_csv
-from nefele.runs.wording import MADE_OF_NOISE, METRICS, edge_notes, missed_notes
+from nefele.runs.wording import MADE_OF_NOISE, METRICS, PRICED, edge_notes, missed_notes
 from nefele.selection import Verdict
 
 Arrays = dict[str, NDArray[Any]]
@@ -155,7 +155,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
     seen = inputs.notes if stages.spent is None else ()
     notes = [*seen, *edge_notes(stages.chosen, stages.alphas, searched)]
     if stages.spent is not None:
-        notes += [*stages.spent.text().split("\n"), MADE_OF_NOISE]
+        notes += [*stages.spent.text().split("\n"), PRICED if config.price else MADE_OF_NOISE]
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
     )
