@@ -325,10 +325,12 @@ seed = 0                  # which rows are held out, and which rows are in which
 # drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
 
-# A guarantee of differential privacy; then features must be named.
-# epsilon = 1.0
-# delta = 1e-6
-# [bounds]                # declared, never read off the data; last in the file
-# x = 3.5                 # largest norm of a row of features; or a range for each: x.wind = [0, 40]
-# y = [-30, 45]           # range of the target
+# A guarantee of differential privacy, see docs/privacy.md; then features must be named.
+# epsilon = 1.0           # without it there is none
+# delta = 1e-6            # well below 1 / the number of rows
+# unit = "record"         # whose privacy: of one row, or of one "node"
+# bounds = {{x = 3.5, y = [-30, 45]}} # declared: largest norm of a row, or a range for each feature
+# budget = "data.csv.budget" # account of what was spent on these data
+# total_epsilon = 2.0     # what all runs together may spend, for a new account; default epsilon
+# price = true            # show errors against epsilon in the report; they are not private
 """
