@@ -94,7 +94,7 @@ def test_unknown_keys_are_refused_with_a_suggestion():
     member = {"name": "oulu", "nodes": ["a"], "adress": "x:1"}
     assert 'No key "adress" in members 1' in refused(members=[member])
     assert 'Did you mean "unit"?' in refused(target={"name": "y", "unti": "C"})
-    assert 'No key "epsilon" in privacy' in refused(privacy={"epsilon": 1})
+    assert 'No key "sigma" in privacy' in refused(privacy={"sigma": 1})
     assert "Known: format" in refused(source="x")
 
 
@@ -131,7 +131,13 @@ def test_unknown_keys_are_refused_with_a_suggestion():
         ({"absent": "ignore"}, "policy for absent members"),
         ({"relay": "relay.example"}, "must be host:port"),
         ({"authority": "abc"}, "authority must be the SHA-256"),
-        ({"privacy": {"mechanism": "gaussian"}}, "There is no other one yet"),
+        ({"privacy": {"mechanism": "gaussian"}}, "mechanism of privacy in a federation"),
+        ({"privacy": {"epsilon": 1.0}}, "must go with a mechanism"),
+        ({"privacy": {"mechanism": "statistics"}}, "epsilon of privacy must be"),
+        (
+            {"loss": "huber", "privacy": {"mechanism": "statistics", "epsilon": 1, "delta": 1e-6}},
+            'needs loss "squared"',
+        ),
         ({"tol": float("nan")}, "tol must be finite"),
         ({"wait": 1}, "wait must be True or False"),
     ],
@@ -265,8 +271,8 @@ def test_the_losses_are_those_of_nefele():
         assert all(as_loss(name) for name in names)
 
 
-def test_privacy_is_none_or_refused():
-    with pytest.raises(ValueError, match='must be "none"'):
+def test_privacy_by_a_mechanism_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="mechanism of privacy"):
         Privacy("laplace")
 
 

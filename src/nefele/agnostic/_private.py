@@ -12,8 +12,8 @@ from nefele._checks import Array, is_frame, type_name
 from nefele.agnostic._discrepancy import Pull
 from nefele.agnostic._site import Block, Moved, Site, move
 from nefele.estimators.design import Rows
+from nefele.estimators.private import graph_outside
 from nefele.graph import Graph
-from nefele.graph_learning.builders import SpatialKNN
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.noise import Source
 from nefele.privacy.predictions import release, release_classes
@@ -58,10 +58,7 @@ def check(model: Any, rows: Rows, classifier: bool) -> None:
 
 def charge(model: Any, graph: Graph) -> Noisy:
     """Pay for all rounds: one release at the start, one in each round."""
-    learnt = model.graph is None or hasattr(model.graph, "fit_graph")
-    outside = []
-    if learnt and not isinstance(model.graph, SpatialKNN):
-        outside = ["the graph was learnt from raw rows"]
+    outside = graph_outside(model, graph)
     before = getattr(model, "privacy_", None)
     head = None if before is None else before.head
     spent = model.privacy.charge("predictions", int(model.rounds) + 1, outside, head)

@@ -31,6 +31,27 @@ Ridge = Annotated[
 Tol = Annotated[float, Flag(help="Certified relative gap to reach.")]
 DropMissing = Annotated[bool, Flag("--drop-missing", help="Leave out rows with missing values.")]
 
+Epsilon = Annotated[
+    float | None,
+    Flag(help="A guarantee of differential privacy; needs --bounds and --features."),
+]
+Delta = Annotated[float, Flag(help="Of the guarantee; well below 1 / the number of rows.")]
+Unit = Annotated[str, Flag(help="record or node: whose privacy is guaranteed.")]
+BoundsFile = Annotated[
+    Path | None, Flag("--bounds", help="TOML file with x and y: declared bounds of the rows.")
+]
+BudgetFile = Annotated[
+    Path | None,
+    Flag("--budget", help="Account of what was spent.", show_default="DATA.budget"),
+]
+ShowPrice = Annotated[
+    bool, Flag("--price", help="Show errors against epsilon in the report; they are not private.")
+]
+TotalEpsilon = Annotated[
+    float | None,
+    Flag(help="What all runs may spend, for a new account.", show_default="--epsilon"),
+]
+
 
 def split_names(text: str | None, option: str) -> tuple[str, ...] | None:
     """Names with commas between them; a ValueError when there are none.
@@ -58,7 +79,23 @@ def as_config(given: dict[str, Any], **more: Any) -> RunConfig:
     names = [one.name for one in fields(RunConfig) if one.name in given]
     lists = {name: split_names(given[name], f"--{name}") for name in ("features", "coords")}
     values = {name: given[name] for name in names} | lists | {"data": str(given["data"])}
+    if values.get("budget") is not None:
+        values["budget"] = str(values["budget"])
     return RunConfig(**values | more)
+
+
+def read_bounds(path: Path | None) -> dict[str, Any] | None:
+    """Declared bounds from a TOML file."""
+    import tomllib
+
+    if path is None:
+        return None
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{str(path)!r} must be TOML; {error}.") from None
 
 
 def file_stem(data: Path) -> str:

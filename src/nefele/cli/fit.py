@@ -68,6 +68,13 @@ def fit(
     out: Annotated[
         Path | None, Flag(help="Folder of the run.", show_default="nefele-run-DATA")
     ] = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = 1e-6,
+    unit: options.Unit = "record",
+    bounds: options.BoundsFile = None,
+    budget: options.BudgetFile = None,
+    total_epsilon: options.TotalEpsilon = None,
+    price: options.ShowPrice = False,
     resume: Annotated[bool, Flag("--resume", help="There must be a run to go on with.")] = False,
     force: Force = False,
     json: Json = False,
@@ -81,7 +88,8 @@ def fit(
     given = locals()
     with input_errors():
         folder = str(out or f"nefele-run-{file_stem(data)}")
-        config = as_config(given, alpha=_alpha(alpha), out=folder).absolute(Path.cwd())
+        more = {"alpha": _alpha(alpha), "out": folder, "bounds": options.read_bounds(bounds)}
+        config = as_config(given, **more).absolute(Path.cwd())
     raise typer.Exit(perform(config, force=force, resume=resume, as_json=json, quiet=quiet))
 
 

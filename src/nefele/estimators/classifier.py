@@ -35,7 +35,7 @@ class GTVClassifier(RowsClassifier, GTVBase):
     Parameters
     ----------
     graph, node, alpha, penalty, fit_intercept, couple, couple_intercept, weighting, standardize, \
-scale, hub, features, coords, unseen, solver, tol, max_iter
+scale, hub, features, coords, unseen, solver, tol, max_iter, privacy
         See `GTVRegressor`.
     loss : str or Loss
         "logistic" (multinomial when there are more than two classes), "hinge" (two classes, no
@@ -51,7 +51,7 @@ scale, hub, features, coords, unseen, solver, tol, max_iter
     intercept_ : array of shape (n_nodes,) or (n_nodes, n_classes)
     nodes_, clusters_, graph_, dual_gap_, status_, n_iter_, history_, pooled_coef_, \
 pooled_intercept_, centre_coef_, centre_intercept_, n_features_in_, feature_names_in_, \
-group_level_, encoder_
+group_level_, encoder_, privacy_, clipped_share_
         See `GTVRegressor`.
 
     Examples

@@ -63,6 +63,9 @@ unseen, solver, tol, max_iter
         Whether to take the largest alpha whose score is within one standard error of the best.
     n_jobs : int, optional
         Folds to run at the same time.
+    privacy : nefele.privacy.Privacy, optional
+        Each fold releases noisy moments; folds share no rows, so that all of them cost one
+        release. `cv` is a number, by default 2, and `penalty="auto"` is "l2".
 
     Attributes
     ----------
@@ -154,6 +157,9 @@ unseen, solver, tol, max_iter
         class.
     scoring : str or callable, optional
         Default minus the mean log loss; for the hinge loss the share of right predictions.
+    privacy : nefele.privacy.Privacy, optional
+        The final fit is private, the choice of alpha sees raw rows: it needs `allow_outside=True`,
+        and is listed as spent outside the accountant.
 
     Attributes
     ----------

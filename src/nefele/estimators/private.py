@@ -15,6 +15,7 @@ from nefele.estimators.nodes import row_places
 from nefele.graph import Graph
 from nefele.graph_learning.builders import SpatialKNN
 from nefele.losses import Absolute, HuberLoss, Squared
+from nefele.paths.follow import whole_solve
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.bounds import Box
 from nefele.privacy.statistics import release, repaired
@@ -36,8 +37,6 @@ class Released:
     fold, count : int arrays of shape (n_cells,)
     noise : array of shape (n_cells, d + 2, d + 2)
     box : Box
-    clipped : dict
-        Share of rows outside the bounds, by node id. It stays at the node.
     """
 
     names: NDArray[Any]
@@ -45,7 +44,6 @@ class Released:
     count: Index
     noise: Array
     box: Box
-    clipped: dict[Any, float]
 
     def rows(self, cells: NDArray[np.bool_]) -> Rows:
         """Rows with the moments of these cells, those of a node taken together."""
@@ -94,6 +92,8 @@ def check(model: Any, rows: Rows) -> str:
         raise ValueError("sample_weight must be left out with privacy: bounds are for equal rows.")
     if model.features != "linear" and model.features != "auto":
         raise ValueError('features must be "linear" with privacy: curves need the rows themselves.')
+    if privacy.refit and (model.scale is not None or model.hub):
+        raise ValueError("refit=True must go without scale and hub.")
     return privacy.mechanism_for(model._core_loss())
 
 
@@ -104,32 +104,64 @@ def fit(model: Any, rows: Rows) -> Any:
         found = released(model, rows, np.zeros(len(rows.y), dtype=np.int64))
         shown = found.rows(np.ones(len(found.names), dtype=bool))
         model._solve(shown, model._make_design(shown, model._make_graph(shown)))
+        if model.privacy.refit:
+            _refit(model, rows, shown)
         return model
     return fit_updates(model, rows, [])
 
 
+def _refit(model: Any, rows: Rows, shown: Rows) -> None:
+    """Each node's model once more, with its own rows as they are; it stays there."""
+    for name in np.unique(rows.node_ids).tolist():
+        own = rows.take(np.flatnonzero(rows.node_ids == name))
+        others = shown.take(np.flatnonzero(shown.node_ids != name))
+        design = model._make_design(own.then(others), model.graph_)
+        found = whole_solve(design.problem, model.solver, tol=model.tol, max_iter=model.max_iter)
+        coef, intercept = model._shaped(*design.to_units(found.w))
+        i = model.graph_.position(name)
+        model.coef_[i], model.intercept_[i] = coef[i], intercept[i]
+    # The certificate was that of the noisy problem.
+    model.dual_gap_, model.status_, model._rows = np.inf, str(Status.UNCERTIFIED), None
+
+
 def released(model: Any, rows: Rows, fold: Index) -> Released:
-    """The moments of each node and fold. Folds share no rows, so all of them cost one release."""
+    """The moments of each node and fold, charged to the model's promise."""
     privacy: Privacy = model.privacy
     box = privacy.bounds.fixed(rows.X.shape[1], model._names())
     if isinstance(model.graph, Graph):
         row_places(model.graph, rows.node_ids)
-    names, place = np.unique(rows.node_ids, return_inverse=True)
     clipped = {
-        name: box.unit(rows.X[place == i], rows.y[place == i])[2]
-        for i, name in enumerate(names.tolist())
+        name: box.unit(rows.X[rows.node_ids == name], rows.y[rows.node_ids == name])[2]
+        for name in np.unique(rows.node_ids).tolist()
     }
-    spent = _charge(model, "statistics", 1, [])
+    spent = _charge(model, "statistics", times(privacy, rows, fold), [])
+    found = release_cells(privacy, box, rows, fold, spent.multiplier)
+    _keep(model, spent, clipped)
+    return found
+
+
+def times(privacy: Privacy, rows: Rows, fold: Index) -> int:
+    """How often one unit is told of: a record stands in one fold, a node in several."""
+    if privacy.unit == "record":
+        return 1
+    _, place = np.unique(rows.node_ids, return_inverse=True)
     cells = np.unique(np.column_stack([place, fold]), axis=0)
-    noise = []
+    return int(np.bincount(cells[:, 0]).max())
+
+
+def release_cells(
+    privacy: Privacy, box: Box, rows: Rows, fold: Index, multiplier: float
+) -> Released:
+    """What leaves the nodes: noisy moments of each node and fold; see `times` for the cost."""
+    names, place = np.unique(rows.node_ids, return_inverse=True)
+    cells = np.unique(np.column_stack([place, fold]), axis=0)
+    noise, count = [], []
     for i, k in cells.tolist():
         own = (place == i) & (fold == k)
-        source = privacy.source(i, k)
-        args = (box, spent.multiplier, privacy.unit, source)
-        noise.append(release(rows.X[own], rows.y[own], *args))
-    count = np.array([int(((place == i) & (fold == k)).sum()) for i, k in cells.tolist()])
-    _keep(model, spent, clipped)
-    return Released(names[cells[:, 0]], cells[:, 1], count, np.stack(noise), box, clipped)
+        terms = (box, multiplier, privacy.unit, privacy.source(i, k + 1))
+        noise.append(release(rows.X[own], rows.y[own], *terms))
+        count.append(int(own.sum()))
+    return Released(names[cells[:, 0]], cells[:, 1], np.array(count), np.stack(noise), box)
 
 
 def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:
@@ -159,7 +191,7 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
         )
     graph = model._make_graph(rows)
     row_places(graph, rows.node_ids)
-    outside = [*outside, *_outside(model, graph)]
+    outside = [*outside, *graph_outside(model, graph)]
     box = privacy.bounds.fixed(rows.X.shape[1], model._names())
     design, clipped = _bounded(model, rows, graph, box)
     radius = float(np.hypot(box.stretch, design.fit_intercept))
@@ -186,11 +218,14 @@ def fit_updates(model: Any, rows: Rows, outside: list[str]) -> Any:
     return model
 
 
-def _outside(model: Any, graph: Graph) -> list[str]:
-    learnt = model.graph is None or hasattr(model.graph, "fit_graph")
-    if learnt and graph.n_edges and not isinstance(model.graph, SpatialKNN):
-        return ["the graph was learnt from raw rows"]
-    return []
+def graph_outside(model: Any, graph: Graph) -> list[str]:
+    """What to say of a graph that was made of the rows; nothing of one that is public."""
+    builder = model.graph
+    learnt = (builder is None or hasattr(builder, "fit_graph")) and graph.n_edges > 0
+    if isinstance(builder, SpatialKNN):  # by public places, or by columns of X
+        places = getattr(model, "coords", None) if builder.coords is None else builder.coords
+        learnt = learnt and isinstance(places, list | tuple | str)
+    return ["the graph was learnt from raw rows"] if learnt else []
 
 
 def _bounded(model: Any, rows: Rows, graph: Graph, box: Box) -> tuple[Design, dict[Any, float]]:

@@ -2,7 +2,8 @@
 
 With "statistics" every fold releases its own moments. Folds share no rows, so that together they
 cost what one release of all rows costs; the noise of their sum grows with the root of their
-number. With "updates" the choice sees raw rows, and is listed as outside the accountant.
+number. A whole node is in all folds: with unit "node" each of them is paid for. With "updates"
+the choice sees raw rows, and is listed as outside the accountant.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
     mechanism = private.check(model, rows)
     if hasattr(search, "privacy_"):  # of an earlier fit, which the account must know
         model.privacy_ = search.privacy_
+    if model.privacy.refit:
+        raise ValueError("refit=True goes with a fixed alpha: choose it first, then fit with it.")
     if search.scale is not None and isinstance(search.scale, str):
         raise ValueError("scale must be numbers or None for a private choice of alpha.")
     if mechanism == "statistics":

@@ -81,6 +81,9 @@ class GTVRegressor(RowsRegressor, GTVBase):
         needs `hub` > 0.
     solver, tol, max_iter
         See `nefele.solve`; tol is the certified relative gap.
+    privacy : nefele.privacy.Privacy, optional
+        A guarantee of differential privacy for all that leaves the nodes, and for the models:
+        with the squared loss these are fitted to noisy moments, otherwise by noisy updates.
 
     Attributes
     ----------
@@ -106,6 +109,11 @@ class GTVRegressor(RowsRegressor, GTVBase):
         Features that never change inside a node, by name or position.
     encoder_ : TableEncoder
         Only for tables with text, dates or missing values, which it turns into numbers.
+    privacy_ : nefele.privacy.Spent
+        What the fit cost; only with `privacy`.
+    clipped_share_ : dict
+        Share of rows outside the declared bounds, by node id; only with `privacy`. Computed from
+        raw rows: it stays here.
 
     Examples
     --------

@@ -48,6 +48,9 @@ class Privacy:
         default: the bound that the loss has by itself.
     step : {"gradient", "prox"}
         "updates": the local step.
+    refit : bool
+        "statistics": each node fits its model again to its own raw rows, without noise. Such
+        models stay at their nodes; the guarantee covers what was sent, not them.
     shards : int
         "predictions": the number of models that a node fits to disjoint rows.
     allow_outside : bool
@@ -75,9 +78,10 @@ class Privacy:
     unit: str = "record"
     bounds: Any = None
     mechanism: str = "auto"
-    rounds: int = 50
+    rounds: int = 100
     clip: float | None = None
     step: str = "gradient"
+    refit: bool = False
     shards: int = 10
     allow_outside: bool = False
     budget: Any = None
@@ -100,6 +104,7 @@ class Privacy:
         if self.clip is not None:
             check_number(self.clip, "clip", low=0.0, strict=True)
         check_flag(self.allow_outside, "allow_outside")
+        check_flag(self.refit, "refit")
         source_of(check_flag(self.insecure_testing, "insecure_testing"), self.seed)
         if self.budget is not None and not isinstance(self.budget, Budget | str | os.PathLike):
             raise ValueError(f"budget must be a Budget or its file; got {type_name(self.budget)}.")
@@ -115,6 +120,8 @@ class Privacy:
                 'mechanism="predictions" is for FedRelax, whose models share predictions. Use '
                 '"auto".'
             )
+        if self.refit and name != "statistics":
+            raise ValueError('refit=True needs mechanism="statistics", for squared errors.')
         if name == "statistics":
             if not squared:
                 raise ValueError(
@@ -183,7 +190,8 @@ class Privacy:
             budget.spend(mechanism, noise, releases, unit=self.unit, outside=outside)
             head = budget.head
         facts = (float(self.epsilon), float(self.delta), self.unit, noise, releases)
-        return Spent(mechanism, *facts, tuple(outside), self.insecure_testing, head)
+        kept = (self.insecure_testing, head, self.refit and mechanism == "statistics")
+        return Spent(mechanism, *facts, tuple(outside), *kept)
 
 
 @dataclass(frozen=True)
@@ -204,6 +212,8 @@ class Spent:
         Whether noise may have come from a seed.
     head : dict or None
         The account after the fit was charged.
+    refit : bool
+        Whether the models were fitted to raw rows at last, and must stay at their nodes.
 
     Examples
     --------
@@ -222,6 +232,7 @@ class Spent:
     outside: tuple[str, ...] = ()
     insecure: bool = False
     head: dict[str, Any] | None = None
+    refit: bool = False
 
     def text(self) -> str:
         """In words.
@@ -237,10 +248,20 @@ class Spent:
             f'private by "{self.mechanism}": epsilon {self.epsilon:g}, delta {self.delta:g} for '
             f"{what} replaced; {times}"
         ]
+        if self.refit:
+            lines.append(
+                "the models saw raw rows in a last refit: they stay at their nodes, what was sent "
+                "is private"
+            )
         if self.insecure:
             lines.append("no guarantee: insecure_testing=True, the noise can be drawn again")
         lines += [f"outside the accountant: {text}" for text in self.outside]
         return "\n".join(lines)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Spent:
+        """The way back from `to_dict`."""
+        return cls(**{**values, "outside": tuple(values["outside"])})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a file."""

@@ -171,16 +171,19 @@ class Steps:
         return np.asarray(total / np.maximum(np.diff(data.ptr), 1)[:, None])
 
     def _gradient(self, w: Array, flow: Array) -> Array:
-        own = self.slopes(w) + 2 * self.l2 * w
-        return w - self.tau[:, None] * (self.factor[:, None] * own + flow)
+        return w - self.tau[:, None] * (self._own(w) + flow)
+
+    def _own(self, w: Array) -> Array:
+        """The gradient of each node's loss: of its rows, cut, and of its ridge term."""
+        ridge = np.where(self.there[:, None], 2 * self.l2 * w, 0.0)
+        return np.asarray(self.factor[:, None] * self.slopes(w) + ridge)
 
     def _prox(self, w: Array, flow: Array) -> Array:
         """The exact minimiser; what an iteration leaves is checked against what noise covers."""
         v = w - self.tau[:, None] * flow
         loss = self.run.loss.bind(self.data)
         new = loss.prox(v, self.tau, start=v)
-        left = self.factor[:, None] * (self.slopes(new) + 2 * self.l2 * new)
-        left = left + (new - v) / self.tau[:, None]
+        left = self._own(new) + (new - v) / self.tau[:, None]
         rest = np.linalg.norm(left, axis=1) > _RESIDUAL * self.bound * np.maximum(self.factor, 1e-9)
         if (rest & self.there).any():
             raise ValueError(

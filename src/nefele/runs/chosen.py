@@ -17,12 +17,15 @@ from nefele.runs.config import RunConfig
 from nefele.runs.drawing import residuals_drawn
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline
+from nefele.runs.private import PrivatePipeline
 
 _FARTHEST, _POINTS = 100.0, 13  # factor of the chosen strength at the ends of the path, and points
 
 
 def pipeline_of(config: RunConfig, inputs: Inputs) -> Pipeline:
     """The stages of a run."""
+    if config.epsilon is not None:
+        return PrivatePipeline(config, inputs)
     return ChosenPipeline(config, inputs) if config.chooses else Pipeline(config, inputs)
 
 

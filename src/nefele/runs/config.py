@@ -30,10 +30,10 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
     "gradients": "that pull a common model in the same direction",
     "pooling": "with which it gains most by pooling their rows, where it gains at all",
 }
-_PATHS = ("data", "graph", "out")
+_PATHS = ("data", "graph", "out", "budget")
 _LISTS = ("features", "coords")
 _TEXTS = (*_PATHS, "node", "target", "penalty", "time", "task", "weighting", "compare")
-_FLAGS = ("standardize", "drop_missing", "allow_isolates")
+_FLAGS = ("standardize", "drop_missing", "allow_isolates", "price")
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
 
 
@@ -57,7 +57,8 @@ class RunConfig:
     k : int
         Neighbours of each node in a graph from coordinates, or in a learnt one.
     penalty : str, optional
-        Default: "auto", the coupling itself is chosen; "l2" when `alpha` is a number.
+        Default: "auto", the coupling itself is chosen; "l2" when `alpha` is a number, and with
+        `epsilon`.
     alpha : float or "auto"
     task : str
     time : str, optional
@@ -78,6 +79,16 @@ class RunConfig:
         More methods for the table of errors at held-out rows; the fit stays the same.
     out : str, optional
         Folder of the run.
+    epsilon, delta, unit : float, float, {"record", "node"}
+        A guarantee of differential privacy, see `nefele.privacy.Privacy`; without epsilon none.
+    bounds : dict, optional
+        x and y of `nefele.privacy.Bounds`, declared without looking at the data.
+    budget : str, optional
+        Account of what was spent on these data; default: a file beside the data.
+    total_epsilon : float, optional
+        What all runs together may spend, for a new account; default epsilon.
+    price : bool
+        Whether the report shows errors against epsilon, which are made of raw rows.
 
     Examples
     --------
@@ -110,10 +121,18 @@ class RunConfig:
     allow_isolates: bool = False
     compare: str | None = None
     out: str | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    unit: str = "record"
+    bounds: dict[str, Any] | None = None
+    budget: str | None = None
+    total_epsilon: float | None = None
+    price: bool = False
 
     def __post_init__(self) -> None:
         if self.penalty == "":
-            object.__setattr__(self, "penalty", "auto" if self.alpha == "auto" else "l2")
+            chooses = self.alpha == "auto" and self.epsilon is None
+            object.__setattr__(self, "penalty", "auto" if chooses else "l2")
         check_name(self.penalty, PENALTIES, "penalty")
         check_name(self.task, TASKS, "task")
         check_name(self.weighting, WEIGHTINGS, "weighting")
@@ -141,6 +160,12 @@ class RunConfig:
         for name in _PATHS:
             check_file_name(getattr(self, name) or "")
         self._check_roles()
+        if self.epsilon is not None:
+            from nefele.runs.promise import check_private  # scikit-learn takes long to import
+
+            check_private(self)
+        elif self.price:
+            raise ValueError("price must go with epsilon: --price shows what privacy costs.")
 
     def _check_roles(self) -> None:
         roles = {"node": self.node, "target": self.target}
@@ -315,4 +340,13 @@ seed = 0                  # which rows are held out, and which rows are in which
 # compare = "boosting"    # boosted trees beside the other methods, at the held-out rows
 # drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
+
+# A guarantee of differential privacy, see docs/privacy.md; then features must be named.
+# epsilon = 1.0           # without it there is none
+# delta = 1e-6            # well below 1 / the number of rows
+# unit = "record"         # whose privacy: of one row, or of one "node"
+# bounds = {{x = 3.5, y = [-30, 45]}} # declared: largest norm of a row, or a range for each feature
+# budget = "data.csv.budget" # account of what was spent on these data
+# total_epsilon = 2.0     # what all runs together may spend, for a new account; default epsilon
+# price = true            # show errors against epsilon in the report; they are not private
 """

@@ -30,6 +30,7 @@ from nefele.estimators.fitting import (
 from nefele.graph import Graph
 from nefele.losses import Logistic, Squared
 from nefele.penalties import as_penalty
+from nefele.privacy import Spent
 from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
@@ -61,6 +62,7 @@ class Stages:
     path: Arrays
     seconds: dict[str, float]
     rivals: Arrays | None = None
+    spent: Spent | None = None
 
     @property
     def alphas(self) -> Array:
@@ -211,7 +213,7 @@ class Pipeline:
         assert errors is not None
         found = {
             "nodes": errors.nodes,
-            "held_out": errors.weight.astype(np.int64),
+            "held_out": np.rint(errors.weight).astype(np.int64),
             "node_error": errors.coupled,
             "node_pooled": errors.pooled,
             "node_own": errors.own,
@@ -265,7 +267,9 @@ class Pipeline:
             **self._proofs(final),
             "chosen": np.array(chosen),
             "nodes": np.array(graph.ids),
-            "rows": np.bincount(owner, minlength=graph.n_nodes),
+            "rows": np.rint(
+                np.bincount(owner, self.rows.sample_weight, minlength=graph.n_nodes)
+            ).astype(np.int64),
             "edges": np.column_stack([graph.head, graph.tail]),
             "weights": np.array(graph.weight),
             "coef": coef,

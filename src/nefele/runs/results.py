@@ -19,7 +19,7 @@ from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.rivals import column_of, rivals_in, rivals_text
 from nefele.runs.spreadsheets import write_csv
-from nefele.runs.wording import METRICS, edge_notes, missed_notes
+from nefele.runs.wording import MADE_OF_NOISE, METRICS, PRICED, edge_notes, missed_notes
 from nefele.selection import Verdict
 
 Arrays = dict[str, NDArray[Any]]
@@ -157,18 +157,23 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "path": int(path["missed"]),
     }
     searched = config.alpha == "auto" and not config.chooses
-    notes = [*inputs.notes, *edge_notes(stages.chosen, stages.alphas, searched)]
+    # What reading the rows brought to light is not to be read in a private report.
+    seen = inputs.notes if stages.spent is None else ()
+    notes = [*seen, *edge_notes(stages.chosen, stages.alphas, searched)]
+    if stages.spent is not None:
+        notes += [*stages.spent.text().split("\n"), PRICED if config.price else MADE_OF_NOISE]
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
     )
     notes += [] if stages.rivals is None else stages.rivals["notes"].tolist()
     return {
+        **_promised(stages),
         "finished": now(),
         "rows": len(inputs.y),
         "held_out_rows": int(found["held_out"].sum()),
         "features": list(inputs.uses.names),
         "columns": [[part.name, part.how()] for part in inputs.parts],
-        "left_out": inputs.uses.left_out,
+        "left_out": inputs.uses.left_out if stages.spent is None else {},
         "graph": {
             "n_nodes": len(found["nodes"]),
             "n_edges": len(found["edges"]),
@@ -186,6 +191,11 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "summary": _summary(config, stages, found),
         "notes": notes,
     }
+
+
+def _promised(stages: Stages) -> dict[str, Any]:
+    """What privacy the run has, and what it cost."""
+    return {} if stages.spent is None else {"privacy": stages.spent.to_dict()}
 
 
 def _never_held(config: RunConfig, found: Arrays) -> list[str]:

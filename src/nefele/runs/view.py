@@ -87,7 +87,7 @@ def _facts(config: RunConfig, facts: dict[str, Any], p: int) -> list[tuple[str, 
     files = facts["files"]
     found = [
         ("data", Path(config.data).name),
-        ("data sha256", files["data"]["sha256"]),
+        ("data sha256", "kept back" if "privacy" in facts else files["data"]["sha256"]),
         ("rows", f"{facts['rows']}, of them {facts['held_out_rows']} held out for the comparison"),
         ("features", ", ".join(facts["features"]) or "none"),
         *((f"column {name}", how) for name, how in facts.get("columns", []) if how != "numbers"),

@@ -40,6 +40,11 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "Which labels matter",
         "How far all models together move, at most, when one label of a node changes by one.",
     ),
+    "price.svg": (
+        "What does privacy cost?",
+        "Error at held-out rows against epsilon, beside own data only and the fit without noise. "
+        "Made of raw rows: not for others.",
+    ),
     "contraction.svg": (
         "How fast would gradient descent be?",
         "The bound on its error, without an eigenvalue of the whole problem: safe, not sharp.",
@@ -51,6 +56,15 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "nodes. Nodes above the dashed lines fit worse than chance explains.",
     ),
 }
+MADE_OF_NOISE = (
+    "All numbers here are made of noisy moments, errors and comparisons too: own data only would "
+    "do better with the raw rows than it does here. The share of rows outside the bounds and the "
+    "hash of the data stay with the data."
+)
+PRICED = (
+    "The curve of the price is made of raw rows and their held-out parts. It is not private: this "
+    "report stays with the data."
+)
 METRICS = {"regression": "mean squared error", "classification": "log loss"}
 
 

@@ -29,6 +29,7 @@ from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt
 from nefele.sites.links import Network, network
 from nefele.sites.models import mark_of
+from nefele.sites.noisy import kept_release, mark_of_release
 from nefele.sites.peers import AbsentError
 from nefele.sites.predicting import Predicted, program_of
 from nefele.sites.presence import part_of
@@ -163,7 +164,8 @@ class Attempt:
         seal = Seal(self.identity, federation.hash, site.run_name, peers, key)
         patience = None if federation.absent == "wait" else federation.absent_after
         args = (gone, held, self.status.report, Card(seal, site.run_folder / "hello"))
-        learner = Learner(federation, site.name, self.rows, *args)
+        noisy = kept_release(site.run_folder, federation, site.name, self.rows, site.config.data)
+        learner = Learner(federation, site.name, self.rows, *args, noisy)
         with Journal(site.run_folder / f"journal-{len(gone)}", self._meta(gone, held)) as journal:
             driver = Driver(
                 net.of(site.name),
@@ -217,6 +219,7 @@ class Attempt:
             "without": gone,
             "held": held,
             "rows": self._digest(),
+            "released": mark_of_release(self.site.run_folder),
             "model": mark_of(self.site.config.model),
             "versions": {
                 name: version(name)

@@ -84,14 +84,27 @@ class Consent:
             f"  in all at most {most:,} numbers, {8 * most / 1e6:,.0f} MB; usually far fewer.",
             "",
             "What stays: all rows, all labels, names of files and columns, errors and their texts.",
-            f"What others can learn: {_said(federation)} and sums are computed from your rows",
-            "without noise. Neighbours can infer from them what your rows look like on the whole,",
-            "and from few rows even single ones. Take part only with members whom you trust that",
-            "far.",
+            *_learnable(federation),
             "",
             f"Hash: {federation.hash}",
         ]
         return "\n".join(lines)
+
+
+def _learnable(federation: Federation) -> list[str]:
+    if federation.privacy.mechanism != "none":
+        return [
+            f"What others can learn: {_said(federation)} and sums are computed from noisy moments",
+            "of your rows, made once. About single rows they tell hardly more than if others had",
+            f"been in their place: {federation.privacy.text()}.",
+            "How many rows each node has is not hidden.",
+        ]
+    return [
+        f"What others can learn: {_said(federation)} and sums are computed from your rows",
+        "without noise. Neighbours can infer from them what your rows look like on the whole,",
+        "and from few rows even single ones. Take part only with members whom you trust that",
+        "far.",
+    ]
 
 
 def _agreed(federation: Federation) -> str:
@@ -106,7 +119,7 @@ def _agreed(federation: Federation) -> str:
         f"penalty {federation.penalty}, alpha {alpha}, method {federation.method}, "
         f"{_until(federation)} {federation.tol:g}, at most {federation.rounds} rounds in a fit; a "
         f"member that is silent for {federation.absent_after:g} s: {federation.absent}{again}; "
-        f"noise for privacy: {federation.privacy.mechanism}"
+        f"noise for privacy: {federation.privacy.text()}"
     )
 
 

@@ -104,12 +104,22 @@ class Federation(Terms):
                 f"{short(self.authority)}."
             )
         self._check_columns()
+        self._check_privacy()
         self._check_members()
         self._check_edges()
         if self.has_addresses:
             self.check_reachable()
         if self.masked:
             check_crowd(self.owner, [(e.source, e.target, e.weight) for e in self.edges])
+
+    def _check_privacy(self) -> None:
+        if self.privacy.mechanism == "none":
+            return
+        if self.loss != "squared" or self.method == "predictions":
+            raise ValueError(
+                'privacy by "statistics" needs loss "squared" and a method on parameters; got '
+                f'"{self.loss}" and "{self.method}". Second moments tell squared errors only.'
+            )
 
     def _check_columns(self) -> None:
         names = [feature.name for feature in self.features]

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele import losses
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.estimators.design import Rows, local_data
+from nefele.estimators.private import Released
 from nefele.graph import Graph
 from nefele.losses import Loss
 from nefele.problem import Problem
@@ -26,9 +26,10 @@ from nefele.sites.crowds import Crowd
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import hold, present
 from nefele.sites.introducing import Card, introduced
-from nefele.sites.learnt import Index, Learnt, Scales, Scores
+from nefele.sites.learnt import Learnt, Scales, Scores
 from nefele.sites.masked import Masks, fit_masked
 from nefele.sites.masking import RESOLUTION
+from nefele.sites.noisy import folded, parted
 from nefele.sites.relaxing import fit_relaxed
 
 Report = Callable[..., object]  # stage, round, last certified gap, or the change without one
@@ -58,6 +59,8 @@ class Learner:
         Is told of every round.
     card : Card, optional
         The member's signed key, needed for masks.
+    noisy : Released, optional
+        Its noisy moments, in place of its rows; needed where the federation agreed to privacy.
     """
 
     federation: Federation
@@ -67,6 +70,7 @@ class Learner:
     held: Mapping[str, Array] = field(default_factory=dict)
     report: Report = lambda *seen: None
     card: Card | None = None
+    noisy: Released | None = None
     masks: Masks | None = field(default=None, init=False)
     graph: Graph = field(init=False)
 
@@ -108,7 +112,9 @@ class Learner:
         shrink = data.shrink if self.federation.wait else None
         factor = None
         if self.federation.weighting == "rows":
-            factor = np.bincount(data.row_node, minlength=data.n_nodes) / scales.rows_per_node
+            place = self.graph.positions(rows.node_ids)
+            total = np.bincount(place, rows.sample_weight, minlength=data.n_nodes)
+            factor = total / scales.rows_per_node
         data = LocalData(data.X, data.y, data.ptr, data.ids, node_weight=factor, shrink=shrink)
         penalty = self.federation.penalty
         return Problem(self.graph, data, loss=self.loss, penalty=penalty, lam=lam)
@@ -125,7 +131,8 @@ class Learner:
         """Scales as agreed: from bounds, or from sums over all rows."""
         federation, d = self.federation, rows.X.shape[1]
         nodes = len(np.unique(self.graph.positions(rows.node_ids)))
-        count, with_rows = yield Sum(np.array([len(rows.y), nodes], dtype=float))
+        weight = rows.sample_weight
+        count, with_rows = yield Sum(np.array([weight.sum(), nodes], dtype=float))
         if not count:
             raise ValueError("Some member must have rows; none has any.")
         low = np.array([feature.low for feature in federation.features])
@@ -134,8 +141,9 @@ class Learner:
         if federation.standardize == "none":
             shift, scale = np.zeros(d), np.ones(d)
         elif federation.standardize == "sums":
-            shift = (yield Sum(rows.X.sum(axis=0))) / count
-            spread = np.sqrt((yield Sum(((rows.X - shift) ** 2).sum(axis=0))) / count)
+            shift = (yield Sum((weight[:, None] * rows.X).sum(axis=0))) / count
+            away = weight[:, None] * (rows.X - shift) ** 2
+            spread = np.sqrt((yield Sum(away.sum(axis=0))) / count)
             most = yield Sum(np.abs(rows.X).max(axis=0, initial=0.0), largest=True)
             scale = np.where(spread <= 1e-12 * most, np.inf, spread)
         target, offset = federation.target, 0.0
@@ -143,31 +151,13 @@ class Learner:
             offset = (float(target.low or 0.0) + float(target.high or 0.0)) / 2
         return Scales(shift, scale, offset, count / with_rows)
 
-    def draws(self, rows: Rows) -> Index:
-        """A random rank of each row among those of its node, the same however sites are cut."""
-        place = self.graph.positions(rows.node_ids)
-        rank = np.empty(len(place), dtype=np.int64)
-        for node in np.unique(place).tolist():
-            at = np.flatnonzero(place == node)
-            seed = [self.federation.seed, int(node)]
-            rank[at] = np.random.default_rng(seed).permutation(len(at))
-        return rank
-
-    def judged(self, rows: Rows) -> NDArray[np.bool_]:
-        """Rows that are held out to judge the models: of each node the agreed share."""
-        place = self.graph.positions(rows.node_ids)
-        count = np.bincount(place, minlength=self.graph.n_nodes)
-        held = np.where(count > 1, np.maximum((self.federation.held_out * count).astype(int), 1), 0)
-        return np.asarray(self.draws(rows) < held[place])
-
     # -- programs -------------------------------------------------------------------------------
 
     def run(self) -> Program[Learnt]:
         """From the rows to the models."""
         if self.federation.masked:
             self.masks = yield from self.covered()
-        held = self.judged(self.rows)
-        train, test = self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))
+        rows, train, test = parted(self)
         scales = yield from self.scales(train)
         alphas, errors = np.zeros(0), np.zeros(0)
         alpha = self.federation.alpha
@@ -175,10 +165,10 @@ class Learner:
             alphas, errors = yield from self.choose(train, scales)
             alpha = float(alphas[int(np.argmin(errors))])
         scores, everywhere, one = yield from self.compare(train, test, scales, alpha)
-        scales = yield from self.scales(self.rows)
-        part = self.part(self.rows, scales, alpha)
+        scales = yield from self.scales(rows)
+        part = self.part(rows, scales, alpha)
         fitted = yield from self.fit(part, self.federation.tol, "final fit")
-        found = (part, self.rows, scales, alpha, fitted, alphas, errors, scores, everywhere)
+        found = (part, rows, scales, alpha, fitted, alphas, errors, scores, everywhere)
         return Learnt(*found, one)
 
     def covered(self) -> Program[Masks]:
@@ -214,16 +204,16 @@ class Learner:
     def choose(self, rows: Rows, scales: Scales) -> Program[tuple[Array, Array]]:
         """Candidates for alpha, descending, and their mean errors at rows left out in turn."""
         alphas = yield from self.grid(rows, scales)
-        errors, fold = np.zeros(len(alphas)), self.draws(rows) % self.federation.folds
+        errors = np.zeros(len(alphas))
         for number in range(self.federation.folds):
-            test = rows.take(np.flatnonzero(fold == number))
-            part = self.part(rows.take(np.flatnonzero(fold != number)), scales, float(alphas[0]))
+            inside, test = folded(self, rows, number)
+            part = self.part(inside, scales, float(alphas[0]))
             for k, alpha in enumerate(alphas.tolist()):
                 part = part.with_lam(alpha)
                 stage = f"fold {number + 1}/{self.federation.folds}, alpha {k + 1}/{len(alphas)}"
                 yield from self.fit(part, max(_ROUGH, self.federation.tol), stage)
-                errors[k] += self.errors(test, scales, part.w1)[0].sum()
-        count = yield from total(len(rows.y))
+                errors[k] += (test.sample_weight * self.errors(test, scales, part.w1)[0]).sum()
+        count = yield from total(float(rows.sample_weight.sum()))
         return alphas, (yield Sum(errors)) / count
 
     def grid(self, rows: Rows, scales: Scales) -> Program[Array]:
@@ -263,11 +253,13 @@ class Learner:
         place = np.searchsorted(self.own, self.graph.positions(test.node_ids))
 
         def by_node(k: int) -> Array:
-            return np.stack([np.bincount(place, row[k], len(self.own)) for row in found])
+            weight = test.sample_weight
+            return np.stack([np.bincount(place, weight * row[k], len(self.own)) for row in found])
 
-        count = np.bincount(place, minlength=len(self.own))
+        weights = np.bincount(place, test.sample_weight, len(self.own))
+        count = np.rint(weights).astype(np.int64)
         scores = Scores(self.graph.ids[self.own], count, by_node(0), by_node(1))
-        mine = np.concatenate([scores.error.sum(axis=1), scores.wrong.sum(axis=1), [len(place)]])
+        mine = np.concatenate([scores.error.sum(axis=1), scores.wrong.sum(axis=1), [weights.sum()]])
         # One model of a loss without second derivatives is not known: NaN stays at home.
         sums = yield Sum(np.where(np.isnan(mine), np.inf, mine))
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -238,22 +238,48 @@ class Target:
 
 @dataclass(frozen=True)
 class Privacy:
-    """What is done to messages so that they tell less; for now nothing.
+    """What is done so that messages tell less about single rows.
+
+    Attributes
+    ----------
+    mechanism : {"none", "statistics"}
+        Nothing; or noisy second moments of each node, made once, from which all that is ever sent
+        follows. For squared errors.
+    epsilon, delta : float, optional
+        The guarantee of differential privacy; needed with a mechanism, and only then.
+    unit : {"record", "node"}
+        What may be replaced: one row, or all rows of one node.
 
     Examples
     --------
-    >>> Privacy().mechanism
-    'none'
+    >>> Privacy().mechanism, Privacy("statistics", 1.0, 1e-6).unit
+    ('none', 'record')
     """
 
     mechanism: str = "none"
+    epsilon: float | None = None
+    delta: float | None = None
+    unit: str = "record"
 
     def __post_init__(self) -> None:
-        if self.mechanism != "none":
-            raise ValueError(
-                f'The mechanism of privacy must be "none"; got {short(self.mechanism)}. There is '
-                "no other one yet: sealed messages hide numbers from all but the neighbours."
-            )
+        check_name(self.mechanism, ("none", "statistics"), "mechanism of privacy in a federation")
+        check_name(self.unit, ("record", "node"), "unit of privacy")
+        if self.mechanism == "none":
+            if self.epsilon is not None or self.delta is not None:
+                raise ValueError(
+                    'epsilon and delta must go with a mechanism. Add mechanism = "statistics".'
+                )
+            return
+        check_number(self.epsilon, "epsilon of privacy", low=0.0, strict=True)
+        if check_number(self.delta, "delta of privacy", low=0.0, strict=True) >= 1:
+            raise ValueError(f"delta of privacy must be below 1; got {self.delta!r}.")
+
+    def text(self) -> str:
+        """In words."""
+        if self.mechanism == "none":
+            return "none"
+        what = "one record" if self.unit == "record" else "all records of one node"
+        return f"{self.mechanism}, epsilon {self.epsilon:g}, delta {self.delta:g} for {what}"
 
     @classmethod
     def from_dict(cls, values: Any, where: str = "privacy") -> Privacy:

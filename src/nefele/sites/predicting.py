@@ -21,6 +21,7 @@ from nefele.sites.coupling import Relaxing
 from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt, Scales, Scores
 from nefele.sites.models import maker
+from nefele.sites.noisy import draws, judged
 
 _STRONG, _DEPTH = 10.0, 1e-4  # largest candidate, 1 being one shared row for each own, and smallest
 _ROUGH = 1e-2  # change that is small enough to compare candidates for alpha
@@ -78,7 +79,8 @@ class Predictor:
     def run(self) -> Program[Predicted]:
         """From the rows to the models."""
         learner, rows, federation = self.learner, self.learner.rows, self.learner.federation
-        held = learner.judged(rows)
+        place = learner.graph.positions(rows.node_ids)
+        held = judged(place, learner.federation.seed, learner.federation.held_out)
         train, test = rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
         scales = yield from learner.scales(train)
         alphas, errors, alpha = np.zeros(0), np.zeros(0), federation.alpha
@@ -103,7 +105,8 @@ class Predictor:
     def choose(self, rows: Rows, scales: Scales) -> Program[tuple[Array, Array]]:
         """Candidates for alpha, descending, and their mean errors at rows left out in turn."""
         federation, alphas = self.learner.federation, self.grid()
-        errors, fold = np.zeros(len(alphas)), self.learner.draws(rows) % federation.folds
+        place = self.learner.graph.positions(rows.node_ids)
+        errors, fold = np.zeros(len(alphas)), draws(place, federation.seed) % federation.folds
         for number in range(federation.folds):
             test = rows.take(np.flatnonzero(fold == number))
             nodes = yield from self.begun(rows.take(np.flatnonzero(fold != number)), scales)

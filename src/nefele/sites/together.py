@@ -13,6 +13,7 @@ from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt
 from nefele.sites.links import network
+from nefele.sites.noisy import fresh_release
 
 
 def learn_together(
@@ -49,7 +50,12 @@ def learn_together(
             f"rows must have all members that take part; there are none of {', '.join(missing)}. "
             "A member may have no rows: give it arrays of length 0, or name it in gone."
         )
-    programs = {name: Learner(federation, name, rows[name], gone).run() for name in net.members}
+    programs = {
+        name: Learner(
+            federation, name, rows[name], gone, noisy=fresh_release(federation, name, rows[name])
+        ).run()
+        for name in net.members
+    }
     return InProcess(net.links, programs).run()
 
 

@@ -1,0 +1,90 @@
+"""`nefele fit --epsilon`: the account beside the data, and a folder made of noise alone."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from nefele import load
+from nefele.privacy import Budget
+from tests.e2e.commands import refused, run
+from tests.privacy.data import two_clusters
+
+FIT = ("fit", "rows.csv", "--node", "town", "--target", "y", "--graph", "edges.csv")
+NAMED = ("--features", "a,b", "--n-alphas", "4")
+PRIVATE = (*FIT, *NAMED, "--epsilon", "1", "--bounds", "bounds.toml")
+
+
+@pytest.fixture
+def place(tmp_path):
+    X, y, ids, graph = two_clusters(80, nodes=6, d=2)
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["town", "a", "b", "y"])
+        writer.writerows([f"t{i}", *x, t] for i, x, t in zip(ids, X, y, strict=True))
+    with (tmp_path / "edges.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["source", "target"])
+        writer.writerows([f"t{i}", f"t{j}"] for i, j in zip(graph.head, graph.tail, strict=True))
+    (tmp_path / "bounds.toml").write_text("x = 2.5\ny = [-4, 4]\n")
+    return tmp_path
+
+
+def test_two_runs_on_the_same_data_add_up(place):
+    total = ("--total-epsilon", "1.5", "--json")
+    first = run(*PRIVATE, *total, "--out", "one", cwd=place)
+    assert first.returncode == 0, first.stderr
+    facts = json.loads((place / "one" / "run.json").read_text())
+    assert facts["privacy"]["mechanism"] == "statistics"
+    assert facts["privacy"]["head"] == Budget(path=place / "rows.csv.budget").head
+    assert any("epsilon 1, delta 1e-06" in note for note in facts["notes"])
+    assert facts["rows"] == 480
+    model = load(place / "one" / "model.nefele")
+    assert model.privacy_.epsilon == 1.0
+    assert np.isfinite(model.coef_).all()
+    report = (place / "one" / "report.html").read_text(encoding="utf-8")
+    assert "epsilon 1, delta 1e-06" in report
+    assert facts["files"]["data"]["sha256"] not in report
+
+    again = run(*PRIVATE, *total, "--out", "one", cwd=place)  # done already: costs nothing
+    assert again.returncode == 0, again.stderr
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 1
+
+    second = run(*PRIVATE, "--out", "two", "--json", cwd=place)
+    assert second.returncode == 0, second.stderr
+    account = Budget(path=place / "rows.csv.budget")
+    assert len(account.releases) == 2
+    assert 1.0 < account.spent < 1.5
+    assert "would bring epsilon to" in refused(*PRIVATE, "--out", "three", cwd=place)
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 2
+
+
+def test_the_price_is_shown_where_it_is_asked_for(place):
+    done = run(*PRIVATE, "--price", "--alpha", "0.5", "--out", "one", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    report = (place / "one" / "report.html").read_text(encoding="utf-8")
+    assert "What does privacy cost?" in report
+    facts = json.loads((place / "one" / "run.json").read_text())
+    assert "price.svg" in facts["pictures"]
+    assert any("It is not private" in note for note in facts["notes"])
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((*FIT, *NAMED, "--price"), "price must go with epsilon"),
+        ((*FIT, *NAMED, "--epsilon", "1"), "bounds must be declared"),
+        ((*FIT, "--epsilon", "1", "--bounds", "bounds.toml"), "--features must name"),
+        ((*PRIVATE, "--task", "classification"), "--task regression"),
+        ((*PRIVATE, "--penalty", "auto"), "penalty by name"),
+        ((*PRIVATE, "--time", "when"), "--time must be left out"),
+        ((*PRIVATE, "--delta", "1"), "delta must be"),
+        ((*FIT, *NAMED, "--epsilon", "0", "--bounds", "bounds.toml"), "epsilon must be above 0"),
+        ((*FIT, *NAMED, "--epsilon", "1", "--bounds", "none.toml"), "cannot be read"),
+    ],
+)
+def test_what_gives_no_guarantee_is_refused(place, arguments, text):
+    assert text in " ".join(refused(*arguments, cwd=place).split())
+    assert not (place / "rows.csv.budget").exists()
