@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_name, type_name
 from nefele._draw.drawing import BLUE, DASHED, ORANGE, axes, new_axes, shorten
-from nefele.estimators.scores import raw
+from nefele.estimators.scores import kept_rows, raw
 from nefele.losses import Hinge, Logistic, Poisson
 
 KINDS = ("all", "fitted", "normal", "effects", "nodes")
@@ -104,9 +104,7 @@ def _left_over(model: Any, coefficient: str | None) -> _LeftOver:
     check_is_fitted(model, "coef_")
     if not hasattr(model, "_core_loss"):
         raise ValueError(f"model must be a fitted GTV estimator; got {type_name(model)}.")
-    rows, loss = getattr(model, "_rows", None), model._core_loss()
-    if rows is None:
-        raise ValueError("Residuals need the training rows: save(path, rows=True).")
+    rows, loss = kept_rows(model, "Residuals"), model._core_loss()
     if model._n_outputs > 1 or isinstance(loss, Hinge):
         raise ValueError(
             "Residuals need numbers, counts, or two classes with the logistic loss; got "

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.estimators.design import Rows
 
 
 def raw(model: Any, X: Array, ids: Any) -> Array:
@@ -28,3 +29,16 @@ def curve_weights(model: Any, place: NDArray[np.int64]) -> Any:
     """Weight of the common curves in the model of each row; 1 where the target was shifted."""
     weight = getattr(model, "_curve_weight", None)
     return 1.0 if weight is None else weight[np.minimum(place, len(weight) - 1)]
+
+
+def kept_rows(model: Any, what: str) -> Rows:
+    """The rows that a model was fitted to; ValueError where it has none of its own."""
+    if hasattr(model, "privacy_"):
+        raise ValueError(
+            f"{what} need rows as they are; a model fitted with privacy has noisy moments only, "
+            "and what the noise does to it is not counted. Use nefele.privacy.price."
+        )
+    if getattr(model, "_rows", None) is None:
+        raise ValueError(f"{what} need the training rows: save(path, rows=True).")
+    rows: Rows = model._rows
+    return rows

@@ -311,8 +311,11 @@ class Pipeline:
         return {
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
-            "pictures": self._saved(chain(drawn(fit, found.draws), residuals_drawn(model))),
+            "pictures": self._saved(chain(drawn(fit, found.draws), self._residuals())),
         }
+
+    def _residuals(self) -> Iterable[tuple[str, Picture]]:
+        return residuals_drawn(self.model)
 
     def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
         """The names of pictures, once they are in the folder."""
