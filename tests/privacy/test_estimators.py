@@ -359,3 +359,17 @@ def test_seeded_noise_is_named_as_no_guarantee(few):
     seeded = promise(insecure_testing=True, seed=0)
     model = GTVRegressor(graph, privacy=seeded).fit(X, y, node_ids=ids)
     assert "no guarantee: insecure_testing=True" in model.summary()
+
+
+def test_what_needs_rows_refuses_a_private_fit(few):
+    X, y, ids, graph = few
+    model = GTVRegressor(graph, penalty="squared_l2", privacy=promise()).fit(X, y, node_ids=ids)
+    for ask in (
+        lambda: model.coef_frame(level=0.9),
+        model.common_frame,
+        lambda: nefele.plot_residuals(model),
+        lambda: nefele.bootstrap_intervals(model),
+    ):
+        with pytest.raises(ValueError, match="a model fitted with privacy has noisy moments only"):
+            ask()
+    assert len(model.coef_frame()) == len(model.nodes_)
