@@ -60,6 +60,29 @@ def test_two_runs_on_the_same_data_add_up(place):
     assert len(Budget(path=place / "rows.csv.budget").releases) == 2
 
 
+def test_a_run_that_stopped_goes_on_with_its_release_and_the_newest_account(place, monkeypatch):
+    account = place / "rows.csv.budget"
+    Budget(1.0, 1e-6, path=account)
+    old = {name: (place / name).read_bytes() for name in (account.name, f"{account.name}.head")}
+
+    def stop(self, alphas):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nefele.runs.private.PrivatePipeline._compare", stop)
+        assert run(*PRIVATE, "--out", "one", cwd=place).returncode == 130
+    assert len(Budget(path=account).releases) == 1
+    new = {name: (place / name).read_bytes() for name in old}
+    for name, content in old.items():
+        (place / name).write_bytes(content)
+    assert "older copy" in refused(*PRIVATE, "--out", "one", cwd=place)
+    for name, content in new.items():
+        (place / name).write_bytes(content)
+    done = run(*PRIVATE, "--out", "one", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len(Budget(path=account).releases) == 1
+
+
 def test_the_price_is_shown_where_it_is_asked_for(place):
     done = run(*PRIVATE, "--price", "--alpha", "0.5", "--out", "one", "--json", cwd=place)
     assert done.returncode == 0, done.stderr

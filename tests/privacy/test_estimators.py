@@ -21,6 +21,11 @@ def promise(epsilon=1.0, **more):
     return Privacy(epsilon, 1e-6, **{"bounds": BOUNDS, **more})
 
 
+def seeded(epsilon=1.0, seed=0, **more):
+    """For tests of accuracy, which luck must not decide."""
+    return promise(epsilon, insecure_testing=True, seed=seed, **more)
+
+
 def error(model, X, y, ids):
     return float(np.mean((model.predict(X, node_ids=ids) - y) ** 2))
 
@@ -35,27 +40,17 @@ def few():
     return two_clusters(30, nodes=6)
 
 
-def test_statistics_cost_at_most_half_of_the_error_at_500_rows(towns):
-    X, y, ids, graph = towns
-    held, truth, there, _ = two_clusters(500)  # the same models
-    fresh = np.random.default_rng(9)
-    held = np.clip(fresh.normal(size=held.shape), -2, 2)
-    own = GTVRegressor(graph, alpha=0.0).fit(X, y, node_ids=ids)
-    clean = GTVRegressor(graph, alpha=0.3).fit(X, y, node_ids=ids)
-    del truth
-    rng = np.random.default_rng(3)
-    target = own.predict(held, node_ids=there) + 0.5 * rng.normal(size=len(there))
-    base = error(clean, held, target, there)
-    errors = [
-        error(
-            GTVRegressor(graph, alpha=0.3, privacy=promise()).fit(X, y, node_ids=ids),
-            held,
-            target,
-            there,
-        )
-        for _ in range(4)
-    ]
-    assert np.mean(errors) <= 1.5 * base
+def test_statistics_cost_at_most_half_of_the_error_at_500_rows():
+    X, y, ids, graph = two_clusters(700)
+    held = np.tile(np.arange(700) >= 500, 20)
+    train = (X[~held], y[~held])
+
+    def held_out_error(**more):
+        model = GTVRegressor(graph, alpha=0.3, **more).fit(*train, node_ids=ids[~held])
+        return error(model, X[held], y[held], ids[held])
+
+    errors = [held_out_error(privacy=seeded(seed=k)) for k in range(6)]
+    assert np.mean(errors) <= 1.5 * held_out_error()
 
 
 def test_without_noise_the_moments_are_the_rows(few):
@@ -80,14 +75,14 @@ def test_noisy_moments_are_repaired_to_a_covariance():
 
 def test_the_fit_is_made_of_the_release_alone(few):
     X, y, ids, graph = few
-    seeded = promise(10.0, insecure_testing=True, seed=1)
-    first = GTVRegressor(graph, alpha=0.1, privacy=seeded).fit(X, y, node_ids=ids)
+    same = seeded(10.0, seed=1)
+    first = GTVRegressor(graph, alpha=0.1, privacy=same).fit(X, y, node_ids=ids)
     # Rows with the same moments, but other rows: turned among themselves, and signs about the mean.
     other_X, other_y = X.copy(), y.copy()
     for i in range(6):
         own = np.flatnonzero(ids == i)
         other_X[own], other_y[own] = X[own[::-1]], y[own[::-1]]
-    second = GTVRegressor(graph, alpha=0.1, privacy=seeded).fit(other_X, other_y, node_ids=ids)
+    second = GTVRegressor(graph, alpha=0.1, privacy=same).fit(other_X, other_y, node_ids=ids)
     assert np.allclose(first.coef_, second.coef_, atol=1e-6)
     assert len(first._rows.y) == 6 * 2 * 6
     assert not np.isin(first._rows.X, X).any()
@@ -117,7 +112,7 @@ def test_a_learnt_graph_is_free_after_statistics_and_outside_for_updates(few):
 @pytest.mark.parametrize("step", ["gradient", "prox"])
 def test_updates_of_regressions(towns, loss, step):
     X, y, ids, graph = towns
-    model = GTVRegressor(graph, alpha=0.1, loss=loss, privacy=promise(10.0, step=step, rounds=150))
+    model = GTVRegressor(graph, alpha=0.1, loss=loss, privacy=seeded(10.0, step=step, rounds=150))
     if (loss, step) == ("absolute", "prox"):
         with pytest.raises(ValueError, match="smooth loss"):
             model.fit(X, y, node_ids=ids)
@@ -131,7 +126,7 @@ def test_updates_of_regressions(towns, loss, step):
 
 def test_updates_of_a_classifier(towns):
     X, y, ids, graph = towns
-    model = GTVClassifier(graph, alpha=0.1, privacy=promise(3.0)).fit(X, y > 0, node_ids=ids)
+    model = GTVClassifier(graph, alpha=0.1, privacy=seeded(3.0)).fit(X, y > 0, node_ids=ids)
     plain = GTVClassifier(graph, alpha=0.1).fit(X, y > 0, node_ids=ids)
     assert model.score(X, y > 0, node_ids=ids) > plain.score(X, y > 0, node_ids=ids) - 0.05
     assert 'private by "updates": epsilon 3, delta 1e-06' in model.summary()
@@ -141,7 +136,7 @@ def test_updates_of_a_classifier(towns):
 def test_three_classes(few):
     X, y, ids, graph = few
     labels = np.digitize(y, [-0.5, 0.5])
-    model = GTVClassifier(graph, alpha=0.1, privacy=promise(20.0, rounds=20))
+    model = GTVClassifier(graph, alpha=0.1, privacy=seeded(20.0, rounds=20))
     model.fit(X, labels, node_ids=ids)
     assert model.coef_.shape == (6, 3, 5)
     assert model.score(X, labels, node_ids=ids) > 0.5
@@ -162,8 +157,9 @@ def test_whole_nodes_get_more_noise(few):
     X, y, ids, graph = few
     away = {}
     for unit in ("record", "node"):
-        seeded = promise(5.0, unit=unit, insecure_testing=True, seed=0)
-        model = GTVRegressor(graph, alpha=5.0, privacy=seeded).fit(X, y, node_ids=ids)
+        model = GTVRegressor(graph, alpha=5.0, privacy=seeded(5.0, unit=unit)).fit(
+            X, y, node_ids=ids
+        )
         away[unit] = error(model, X, y, ids)
         assert model.privacy_.unit == unit
     assert away["node"] > away["record"]
@@ -192,7 +188,7 @@ def test_a_saved_model_says_what_it_cost(few, tmp_path, kind):
     model.save(tmp_path / "model.nefele", rows=True)
     again = nefele.load(tmp_path / "model.nefele")
     assert again.privacy_ == model.privacy_
-    assert again.summary() == model.summary()
+    assert model.privacy_.text() in again.summary()
     assert np.array_equal(again.coef_, model.coef_)
     again.fit(X, y, node_ids=ids)  # charged to the same file
     assert len(budget.releases) == 2
@@ -227,8 +223,8 @@ def test_an_older_account_is_refused_by_the_model(few, tmp_path):
 
 def test_a_last_refit_stays_at_the_node(few, tmp_path):
     X, y, ids, graph = few
-    noisy = GTVRegressor(graph, alpha=0.01, privacy=promise()).fit(X, y, node_ids=ids)
-    model = GTVRegressor(graph, alpha=0.01, privacy=promise(refit=True)).fit(X, y, node_ids=ids)
+    noisy = GTVRegressor(graph, alpha=0.01, privacy=seeded()).fit(X, y, node_ids=ids)
+    model = GTVRegressor(graph, alpha=0.01, privacy=seeded(refit=True)).fit(X, y, node_ids=ids)
     own = GTVRegressor(graph, alpha=0.0).fit(X, y, node_ids=ids)
     assert error(model, X, y, ids) < error(noisy, X, y, ids)
     assert error(model, X, y, ids) < 1.5 * error(own, X, y, ids)
@@ -244,14 +240,14 @@ def test_a_last_refit_stays_at_the_node(few, tmp_path):
 def test_cross_validation_on_folds_that_share_no_rows(towns):
     X, y, ids, graph = towns
     budget = Budget(1.0, 1e-6)
-    search = GTVRegressorCV(graph, n_alphas=10, privacy=promise(1.0, budget=budget))
+    search = GTVRegressorCV(graph, n_alphas=10, privacy=seeded(1.0, budget=budget))
     search.fit(X, y, node_ids=ids)
     assert [release.count for release in budget.releases] == [1]
     assert search.privacy_ == search.best_estimator_.privacy_
     assert "epsilon 1" in search.summary()
     assert search.alpha_ > 0
     assert error(search, X, y, ids) < float(np.var(y))
-    first = search._estimator(graph, alpha=0.0, privacy=promise()).fit(X, y, node_ids=ids)
+    first = search._estimator(graph, alpha=0.0, privacy=seeded()).fit(X, y, node_ids=ids)
     assert error(search, X, y, ids) < error(first, X, y, ids)  # noise alone, without coupling
 
 
@@ -271,7 +267,7 @@ def test_unequal_nodes_with_a_ridge(few, step):
     X, y, ids, graph = few
     kept = (ids > 0) | (np.arange(len(ids)) < 5)
     loss = nefele.losses.Logistic(l2=0.1)
-    model = GTVClassifier(graph, alpha=0.1, loss=loss, privacy=promise(30.0, step=step))
+    model = GTVClassifier(graph, alpha=0.1, loss=loss, privacy=seeded(30.0, step=step))
     model.fit(X[kept], y[kept] > 0, node_ids=ids[kept])
     plain = GTVClassifier(graph, alpha=0.1, loss=loss).fit(X[kept], y[kept] > 0, node_ids=ids[kept])
     assert model.score(X, y > 0, node_ids=ids) > plain.score(X, y > 0, node_ids=ids) - 0.2
@@ -356,8 +352,7 @@ def test_more_rows_by_partial_fit_are_refused(few):
 
 def test_seeded_noise_is_named_as_no_guarantee(few):
     X, y, ids, graph = few
-    seeded = promise(insecure_testing=True, seed=0)
-    model = GTVRegressor(graph, privacy=seeded).fit(X, y, node_ids=ids)
+    model = GTVRegressor(graph, privacy=seeded()).fit(X, y, node_ids=ids)
     assert "no guarantee: insecure_testing=True" in model.summary()
 
 

@@ -29,7 +29,8 @@ def relaxed(graph, **more):
 def test_all_rounds_are_paid_for_at_once(towns):
     X, y, ids, graph = towns
     budget = Budget(5.0, 1e-6)
-    model = relaxed(graph, privacy=promise(budget=budget)).fit(X, y, node_ids=ids)
+    known = promise(budget=budget, insecure_testing=True, seed=0)
+    model = relaxed(graph, alpha=0.02, privacy=known).fit(X, y, node_ids=ids)
     assert [(r.what, r.count) for r in budget.releases] == [("predictions", 4)]
     assert budget.spent == pytest.approx(5.0, rel=1e-3)
     assert model.rounds_ == 3
@@ -55,7 +56,7 @@ def test_classes(towns):
         alpha=0.3,
         X_shared=SHARED,
         rounds=2,
-        privacy=Privacy(5.0, 1e-6, bounds=Bounds(x=4.0), shards=5),
+        privacy=Privacy(5.0, 1e-6, bounds=Bounds(x=4.0), shards=5, insecure_testing=True, seed=0),
     ).fit(X, y > 0, node_ids=ids)
     assert model.score(X, y > 0, node_ids=ids) > 0.7
 

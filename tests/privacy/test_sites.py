@@ -69,6 +69,19 @@ def test_a_release_is_kept_and_charged_once(tmp_path):
         kept_release(tmp_path, federation, "oulu", rows, data)
 
 
+def test_a_kept_release_refuses_an_older_account(tmp_path):
+    federation = coast(alpha=0.3, privacy=TERMS)
+    rows, data = some_rows(federation)["oulu"], tmp_path / "rows.csv"
+    Budget(3.0, 1e-6, path=f"{data}.budget")
+    names = ("rows.csv.budget", "rows.csv.budget.head")
+    old = {name: (tmp_path / name).read_bytes() for name in names}
+    kept_release(tmp_path, federation, "oulu", rows, data)
+    for name, content in old.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(LedgerError, match="older copy"):
+        kept_release(tmp_path, federation, "oulu", rows, data)
+
+
 def test_a_release_of_another_federation_is_refused(tmp_path):
     rows = some_rows(coast())["oulu"]
     kept_release(tmp_path, coast(privacy=TERMS), "oulu", rows, tmp_path / "a")

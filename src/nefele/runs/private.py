@@ -59,10 +59,12 @@ class PrivatePipeline(Pipeline):
         if found is None:
             found = self._release()
             folder.save_stage("released", found)
+        self.spent = Spent.from_dict(json.loads(str(found["spent"])))
+        if self.spent.head is not None:  # an older copy of the account does not know of it
+            budget_of(self.config).check_head(self.spent.head)
         box = promise_of(self.config).bounds.fixed(self._raw.X.shape[1], self.model._names())
         self._shown = Released(found["names"], found["fold"], found["count"], found["noise"], box)
         self.priced = _price(self.model, self.config, self._raw) if self.config.price else None
-        self.spent = Spent.from_dict(json.loads(str(found["spent"])))
         del self._raw
         self.rows = self._shown.rows(np.ones(len(self._shown.fold), dtype=bool))
         self.train = np.arange(len(self.rows.y))

@@ -100,12 +100,14 @@ def kept_release(
                 f"{str(path)!r} must be what this run released; it is damaged, or of another "
                 "federation. Bring it back, or agree with all members on a new run: --run NAME."
             )
+        _account(federation, data).check_head(facts["head"])
         box = _box(promise_of(federation), rows)
         return Released(found["names"], found["fold"], found["count"], found["noise"], box)
-    made = fresh_release(federation, name, rows, _account(federation, data))
+    account = _account(federation, data)
+    made = fresh_release(federation, name, rows, account)
     assert made is not None
     arrays = {"names": made.names.astype(str), "fold": made.fold, "count": made.count}
-    facts = {"federation": federation.hash, "name": name}
+    facts = {"federation": federation.hash, "name": name, "head": account.head}
     write_record(path, _KIND, _VERSION, facts, {**arrays, "noise": made.noise})
     return made
 
