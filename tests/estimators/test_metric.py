@@ -204,12 +204,17 @@ def test_a_saved_model_predicts_the_same_and_keeps_its_certificate(rows, tmp_pat
     assert more.status_ == "optimal"
 
 
-def test_coefficients_that_move_together_without_noise():
+def test_coefficients_that_move_together_without_noise(tmp_path):
     """A factor with columns that nearly agree: coordinates of size 1e6 that cancel."""
     rng = np.random.default_rng(0)
     ids = np.repeat(np.arange(6), 10)
     X = rng.normal(size=(60, 1))
-    y = np.round(2.0 * X[:, 0] + ids - 2.5, 4)
+    own = ids - 2.5
+    y = np.round((2.0 + 0.5 * own) * X[:, 0] + own, 4)
     model = nefele.GTVRegressorCV(max_iter=2000).fit(X, y, node_ids=ids)
     assert model.status_ == "optimal"
     np.testing.assert_allclose(model.predict(X, node_ids=ids), y, atol=1e-3)
+    assert "correlated" in model.coupling_
+    model.best_estimator_.save(tmp_path / "model.nefele")
+    again = nefele.load(tmp_path / "model.nefele")
+    np.testing.assert_array_equal(again.predict(X, node_ids=ids), model.predict(X, node_ids=ids))

@@ -52,7 +52,7 @@ def checked_layout(**parts: Any) -> Layout:
     _demand(int(layout.personal.min()) >= 0 and int(layout.personal.max()) < width)
     _demand(len(np.unique(layout.personal)) == p)
     _numbers(layout.F, (p, p))
-    _demand(bool((layout.F.diagonal() > 0).all()) and not np.triu(layout.F, 1).any())
+    _demand(bool((np.linalg.svd(layout.F, compute_uv=False) > 0).all()))
     _numbers(layout.shared, (width,))
     _demand(_is_number(layout.hub) and 0 <= layout.hub <= 1)
     _demand(layout.smooth is None or layout.smooth.low.shape == (d,))
