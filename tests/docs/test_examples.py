@@ -47,6 +47,7 @@ ESTIMATOR_EXAMPLES = {
     "flavours": ("personalised    8 models, error", "centralised     1 models, error"),
     "graph_classification": None,
     "learn_the_graph": None,
+    "private_clinics": None,
     "mixed_models": ("coupled by predictions", "each building alone"),
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
     "us_states": ("coupled ", "one pooled model"),
