@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def attacked(X: np.ndarray, y: np.ndarray) -> str:
-    """One clinic's release, with one of two patients: can somebody tell which?"""
+    """Whether somebody can tell which of two patients was in one clinic's release."""
     box = BOUNDS.fixed(3)
     there = X.copy(), np.append(4.0, y[1:])
     other = X.copy(), np.append(-4.0, y[1:])
