@@ -161,3 +161,17 @@ def test_a_target_of_text_is_refused_with_advice():
     X, y, ids = made()
     with pytest.raises(ValueError, match=r"y must be numbers .*'u'.* use a classifier"):
         GTVRegressorCV().fit(X, np.array(["u", "v"] * len(y))[: len(y)], node_ids=ids)
+
+
+def test_far_beyond_a_curve_is_said():
+    rng = np.random.default_rng(0)
+    ids, x = np.repeat(np.arange(20), 15), rng.uniform(0, 10, (300, 1))
+    y = rng.normal(size=20)[ids] + 3 * x[:, 0] + 4 * np.sin(x[:, 0]) + rng.normal(size=300)
+    model = GTVRegressorCV().fit(x, y, node_ids=ids)
+    assert "curves" in model.coupling_
+    model.predict([[10.2]], node_ids=[0])
+    with pytest.warns(nefele.DataWarning, match="1 of 2 rows are far outside .* x0 know"):
+        model.predict([[5.0], [30.0]], node_ids=[0, 0])
+    plain = GTVRegressorCV(features="linear").fit(x, y, node_ids=ids)
+    near, far = plain.predict([[10.0], [30.0]], node_ids=[0, 0])
+    assert far > near + 20

@@ -133,3 +133,12 @@ def test_a_model_that_was_saved_without_rows_does_not_know_their_number(tmp_path
 def test_an_unfitted_model_has_no_table(model):
     with pytest.raises(NotFittedError):
         model.coef_frame()
+
+
+def test_without_features_there_are_levels():
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(12), 6)
+    frame = pl.DataFrame({"g": ids})
+    model = nefele.GTVRegressorCV(node="g").fit(frame, rng.normal(size=12)[ids])
+    assert model.coef_frame().columns == ["node", "intercept", "rows"]
+    assert "intercept_low" in model.coef_frame(level=0.9).columns

@@ -72,3 +72,36 @@ def test_a_strength_of_the_users_needs_a_penalty_by_name(tmp_path):
     files(tmp_path)
     with pytest.raises(ValueError, match="has a strength of its own"):
         run(tmp_path, alpha=0.5)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_the_final_model_is_chosen_from_all_rows_with_its_own_strength(tmp_path, rows):
+    """Few rows per node: what is left of them after the comparison says little of the noise."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(100), rows)
+    x = rng.normal(size=len(ids))
+    y = 2 * rng.normal(size=100)[ids] + x + rng.normal(size=len(ids))
+    table = pl.DataFrame({"id": [f"n{i}" for i in ids], "x": x, "y": y})
+    table.write_csv(tmp_path / "data.csv")
+    folder, facts = run(tmp_path)
+    whole = nefele.GTVRegressorCV(node="id").fit(table.select("id", "x"), y)
+    assert facts["summary"]["alpha"] == pytest.approx(whole.alpha_)
+    assert facts["summary"]["coupling"] == whole.coupling_
+    model = nefele.load(folder.file("model.nefele"))
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-6)
+    assert facts["summary"]["helps"] == "yes"
+    assert facts["held_out_rows"] == pytest.approx(len(y) / 4, abs=1)
+
+
+def test_what_curves_are_worth_is_not_said_of_the_coupling(tmp_path):
+    rng = np.random.default_rng(0)
+    ids, x = np.repeat(np.arange(30), 15), rng.normal(size=450)
+    table = pl.DataFrame({"id": ids, "x": x, "y": x**2 + 0.3 * rng.normal(size=450)})
+    table.write_csv(tmp_path / "data.csv")
+    _, facts = run(tmp_path)
+    assert facts["summary"]["coupling"] == "one model, common curves"
+    assert facts["summary"]["helps"] == "no"
+    scores = facts["summary"]["scores"]
+    assert scores["one model"] == pytest.approx(scores["nefele"], rel=1e-3)
+    model = nefele.GTVRegressorCV(node="id").fit(table.select("id", "x"), table["y"].to_numpy())
+    assert "Coupling does not help" in model.summary()

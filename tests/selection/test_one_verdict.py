@@ -75,6 +75,7 @@ def case(request, tmp_path_factory):
         node="node",
         target="y",
         graph=str(folder / "edges.csv"),
+        penalty="l2",
         task="classification" if y.dtype.kind == "U" else "regression",
         folds=3,
         n_alphas=4,

@@ -201,11 +201,14 @@ def _sentences(facts: dict[str, Any]) -> list[str]:
 
     summary = facts["summary"]
     n = summary["clusters"]
+    by = f"alpha {summary['alpha']:.4g}: {n} cluster{'s' if n > 1 else ''}."
+    if "coupling" in summary:
+        by = f"Coupling: {summary['coupling']}."
     lines = [
         summary["verdict"],
         f"{summary['nodes_better']} of {summary['nodes_judged']} nodes do better than with own "
         f"data only, {summary['nodes_worse']} do worse.",
-        f"alpha {summary['alpha']:.4g}: {n} cluster{'s' if n > 1 else ''}.",
+        by,
     ]
     if facts["converged"]:
         far = gap_text(facts["gap"]).replace("< ", "less than ")

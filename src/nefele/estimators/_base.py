@@ -21,7 +21,7 @@ from nefele.estimators.layout import Layout
 from nefele.estimators.metric import check_layout, make_layout
 from nefele.estimators.nodes import row_places, unseen_message
 from nefele.estimators.rows_base import NodeTags, RowsBase
-from nefele.estimators.scores import raw
+from nefele.estimators.scores import raw, warn_outside
 from nefele.graph import Graph
 from nefele.graph_learning.coordinates import as_coordinates
 from nefele.losses import Loss, PointwiseLoss, Zero
@@ -419,6 +419,7 @@ class GTVBase(RowsBase, GTVParameters):
         """x^T w + b with the model of each row's node, shape (n_rows,) or (n_rows, n_classes)."""
         check_is_fitted(self, "coef_")
         X, ids = self._rows_to_predict(X, node_ids)
+        warn_outside(self, X)
         return raw(self, X, ids)
 
     def _cover(self, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:

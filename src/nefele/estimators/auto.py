@@ -57,6 +57,9 @@ class Choice:
     tried : list of Tried
     errors : dict of str to arrays of shape (n_rows,)
         What the prediction of each left-out row costs: "own", "pooled", "coupled".
+    shift : float
+    one : Choice, optional
+        One model with the same common curves, where there are some.
     """
 
     layout: Layout
@@ -66,6 +69,7 @@ class Choice:
     tried: list[Tried]
     errors: dict[str, Array]
     shift: float = 0.0
+    one: Choice | None = None
 
     @property
     def judged(self) -> bool:
@@ -102,18 +106,24 @@ def choose_coupling(
     correlated = not shrinks(loss)
     family = Family(table, response, graph, curves=curves, correlated=correlated, told=say)
     best = family.choose()
-    errors = {"coupled": best.errors, "pooled": family.tried[0].errors}
+    one = family.one_beside(best)
+    errors = {"coupled": best.errors, "pooled": one.errors}
     errors["own"] = _own(family, response, errors["pooled"])
-    member = best if best.name != ONE else family.together(best)
-    layout = layout_of_member(member, intercept)
-    if intercept and len(layout.shift) not in layout.personal:  # the constant is common
-        shared = layout.shared.copy()
-        shared[-1] += shift
-        layout = replace(layout, shared=shared)
-    alpha = alpha_of(member, graph, loss)
-    if not (np.isfinite(layout.F).all() and np.isfinite(layout.shared).all() and alpha > 0):
-        raise np.linalg.LinAlgError("The chosen coupling has no finite scale.")
-    return Choice(layout, alpha, best.words, member, family.tried, errors, shift)
+
+    def drawn(tried: Tried) -> Choice:
+        member = tried if tried.name != ONE else family.together(tried)
+        layout = layout_of_member(member, intercept)
+        if intercept and len(layout.shift) not in layout.personal:  # the constant is common
+            shared = layout.shared.copy()
+            shared[-1] += shift
+            layout = replace(layout, shared=shared)
+        alpha = alpha_of(member, graph, loss)
+        if not (np.isfinite(layout.F).all() and np.isfinite(layout.shared).all() and alpha > 0):
+            raise np.linalg.LinAlgError("The chosen coupling has no finite scale.")
+        return Choice(layout, alpha, tried.words, member, family.tried, errors, shift)
+
+    curved = best.columns.smooth is not None
+    return replace(drawn(best), one=drawn(one) if curved and one.columns is best.columns else None)
 
 
 def _own(family: Family, response: Response, pooled: Array) -> Array:
@@ -219,20 +229,33 @@ def run_fold(
     model.graph = graph_of(model, rows if model.graph is None else train)
     choice = choose_coupling(model, train, model.graph, curves=curves)
     apply(model, choice, rows.X.shape[1])
-    return judge(model, template, rows, split, np.array([choice.alpha]), scorer, None, table)
+    alphas = np.array([choice.alpha])
+    return judge(model, template, choice, rows, split, alphas, scorer, None, table)
 
 
-def judge(model: Any, template: Any, rows: Rows, split: Any, alphas: Array, *how: Any) -> Fold:
+def judge(
+    model: Any, template: Any, choice: Choice, rows: Rows, split: Any, alphas: Array, *how: Any
+) -> Fold:
     """Judge a chosen coupling beside own models and one model as they are without it.
 
-    `how` is what `fitting.run_fold` takes after the alphas.
+    One model has common curves where the coupling has them: what these are worth is not the
+    coupling's. `how` is what `fitting.run_fold` takes after the alphas.
     """
     found = fitting.run_fold(model, rows, split, alphas, *how)
     plain = copy.copy(template)
     plain.graph = graph_nodes(rows.node_ids)
     scorer = how[0] if how else None
     simple = fitting.run_fold(plain, rows, split, np.zeros(1), scorer, None, *how[2:])
-    errors = found.errors
+    errors, pooled = found.errors, simple.pooled
     if errors is not None and simple.errors is not None:
         errors = replace(errors, own=simple.errors.own, pooled=simple.errors.pooled)
-    return replace(found, own=simple.own, pooled=simple.pooled, errors=errors)
+    if choice.one is not None:
+        curved = copy.copy(model)
+        apply(curved, choice.one, rows.X.shape[1])
+        one = fitting.run_fold(
+            curved, rows, split, np.array([choice.one.alpha]), scorer, None, *how[2:]
+        )
+        pooled = float(one.scores[0])
+        if errors is not None and one.errors is not None:
+            errors = replace(errors, pooled=one.errors.coupled[0])
+    return replace(found, own=simple.own, pooled=pooled, errors=errors)

@@ -42,7 +42,7 @@ def table_of_models(model: Any, level: float | None = None) -> pl.DataFrame:
     if n_outputs > 1:
         table["class"] = model.classes_.tolist() * n
     own = {"node", "class", "intercept", "rows"}
-    for name, values in zip(_names(model, d, own), coef.reshape(-1, d).T, strict=True):
+    for name, values in zip(_names(model, d, own), coef.reshape(n * n_outputs, d).T, strict=True):
         table[name] = values.tolist()
     table["intercept"] = intercept.ravel().tolist()
     table["rows"] = [None] * (n * n_outputs) if rows is None else rows.repeat(n_outputs).tolist()

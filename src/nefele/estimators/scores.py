@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.estimators.design import Rows
+from nefele.result import DataWarning
+
+_FAR = 0.1  # of the range that a curve knows
 
 
 def raw(model: Any, X: Array, ids: Any) -> Array:
@@ -29,6 +33,27 @@ def curve_weights(model: Any, place: NDArray[np.int64]) -> Any:
     """Weight of the common curves in the model of each row; 1 where the target was shifted."""
     weight = getattr(model, "_curve_weight", None)
     return 1.0 if weight is None else weight[np.minimum(place, len(weight) - 1)]
+
+
+def warn_outside(model: Any, X: Array) -> None:
+    """Say so when features with a curve are far outside the values that the curve knows."""
+    smooth = getattr(getattr(model, "_layout", None), "smooth", None)
+    if smooth is None:
+        return
+    room = _FAR * (smooth.high - smooth.low)
+    with np.errstate(invalid="ignore"):
+        far = (smooth.low - room > X) | (smooth.high + room < X)
+    columns = sorted({c.column for c in smooth.curves if far[:, c.column].any()})
+    if columns:
+        names = model._names()
+        told = ", ".join(names[j] if names else f"x{j}" for j in columns)
+        warnings.warn(
+            f"{int(far[:, columns].any(axis=1).sum())} of {len(X)} rows are far outside the values "
+            f"that the curves of {told} know, and count as the outermost of these: a trend does "
+            'not go on there. Use features="linear" if it should.',
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def kept_rows(model: Any, what: str) -> Rows:

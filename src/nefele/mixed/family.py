@@ -117,6 +117,16 @@ class Family:
                 self._try(name, curved, coupling)
         return self._sharpened(self.tried[-1])
 
+    def one_beside(self, best: Tried) -> Tried:
+        """One model with the same columns, curves included; without them where that has no fit."""
+        for tried in self.tried:
+            if tried.name == ONE and tried.columns is best.columns:
+                return tried
+        self._try(ONE, best.columns)
+        last = self.tried[-1]
+        same = last.name == ONE and last.columns is best.columns and np.isfinite(last.errors).all()
+        return last if same else self.tried[0]
+
     def together(self, one: Tried) -> Tried:
         """One model, as that of nodes which have as good as nothing of their own."""
         columns = one.columns

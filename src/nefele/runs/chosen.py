@@ -18,6 +18,7 @@ from nefele.runs.drawing import residuals_drawn
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline
 from nefele.runs.private import PrivatePipeline
+from nefele.runs.split import Index, spare
 
 _FARTHEST, _POINTS = 100.0, 13  # factor of the chosen strength at the ends of the path, and points
 
@@ -47,6 +48,9 @@ class ChosenPipeline(Pipeline):
         """How often `tick` is called."""
         return 2 * _POINTS + self._n_more
 
+    def _held_out(self) -> tuple[Index, Index]:
+        return spare(self.inputs.ids, *super()._held_out(), self.config.seed)
+
     def _network(self) -> Any:
         return self.inputs.graph if self.inputs.graph is not None else self._learner()
 
@@ -67,27 +71,35 @@ class ChosenPipeline(Pipeline):
 
     def _grid(self) -> Arrays:
         found = self._trained[1]
-        wide = np.geomspace(_FARTHEST, 1 / _FARTHEST, _POINTS)
-        wide[_POINTS // 2] = 1.0
-        return {"alphas": found.alpha * wide, "words": np.array(found.words)}
+        return {"alphas": found.alpha * _wide(), "words": np.array(found.words)}
 
     def _choose(self, alphas: Array, folds: list[Arrays]) -> int:
         return len(alphas) // 2
 
     def _compare(self, alphas: Array) -> Arrays:
-        model = self._trained[0]
+        model, choice = self._trained
         split, told = (self.train, self.test), self._told("held-out rows")
-        return self._compared(auto.judge(model, self.model, self.rows, split, alphas, None, told))
+        return self._compared(
+            auto.judge(model, self.model, choice, self.rows, split, alphas, None, told)
+        )
 
     def _graph_of(self, train: Rows) -> Graph:
         graph: Graph = self._trained[0].graph
         return graph
 
     def _path(self, alphas: Array, chosen: int) -> Arrays:
+        """The coupling and its strength anew from all rows; the path by the same factors."""
         self.model, self._found = self._choice(self.rows)
-        return {**super()._path(alphas, chosen), "clearest": np.array(-1)}
+        alphas = self._found.alpha * _wide()
+        return {
+            **super()._path(alphas, chosen),
+            "clearest": np.array(-1),
+            "alphas": alphas,
+            "words": np.array(self._found.words),
+        }
 
     def _proven(self, alpha: float, found: Arrays) -> bool:
+        alpha = float(found["alphas"][int(found["chosen"])])
         try:
             model = load(self.folder.file("model.nefele"))
         except ValueError:
@@ -111,3 +123,10 @@ class ChosenPipeline(Pipeline):
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
             "pictures": self._saved(residuals_drawn(self.model)),
         }
+
+
+def _wide() -> Array:
+    """Factors of the chosen strength along the path; 1 in the middle."""
+    found = np.geomspace(_FARTHEST, 1 / _FARTHEST, _POINTS)
+    found[_POINTS // 2] = 1.0
+    return found

@@ -40,7 +40,7 @@ from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.rivals import boosted_errors, n_steps
-from nefele.runs.split import folds_inside, hold_out
+from nefele.runs.split import Index, folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold
@@ -66,8 +66,8 @@ class Stages:
 
     @property
     def alphas(self) -> Array:
-        """Candidates, descending."""
-        return self.grid["alphas"]
+        """Candidates, descending; those of the final model where it is chosen anew."""
+        return self.path.get("alphas", self.grid["alphas"])
 
     @property
     def chosen(self) -> int:
@@ -83,7 +83,7 @@ class Pipeline:
 
     def __init__(self, config: RunConfig, inputs: Inputs) -> None:
         self.config, self.inputs = config, inputs
-        self.train, self.test = hold_out(inputs.ids, inputs.times, config.seed)
+        self.train, self.test = self._held_out()
         self.splits: list[Any] = []
         if self.automatic:
             times = None if inputs.times is None else inputs.times[self.train]
@@ -91,6 +91,10 @@ class Pipeline:
         graph = self._network()
         self.model = make_model(config, graph)
         self.rows: Rows = take_rows(self.model, inputs.frame(config.node), inputs.y)
+
+    def _held_out(self) -> tuple[Index, Index]:
+        """Rows to learn from, and rows to compare methods at."""
+        return hold_out(self.inputs.ids, self.inputs.times, self.config.seed)
 
     def _network(self) -> Any:
         """The graph, or what learns one."""

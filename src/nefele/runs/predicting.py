@@ -99,7 +99,8 @@ def _unknown(model: Any, ids: NDArray[Any], name: str, unseen: str) -> list[str]
     if unseen == "raise":
         raise ValueError(
             f"{text}. The run knows {len(model.nodes_)}: {describe(model.nodes_)}. Use "
-            "--unseen pooled to predict them by the model of all rows."
+            "--unseen centre to predict them by the centre of a chosen coupling, --unseen pooled "
+            "by the model of all rows."
         )
     by = "the model of the centre" if unseen == "centre" else "the model of all rows"
     return [f"{text}; {int(lost.sum())} rows are predicted by {by}."]

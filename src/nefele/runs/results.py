@@ -228,6 +228,8 @@ def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]
         "alpha": float(stages.alphas[chosen]),
         "clusters": int(found["clusters"][chosen].max()) + 1,
     }
+    if "words" in stages.path:
+        summary["coupling"] = str(stages.path["words"])
     if "wrong" in stages.held:
         wrong = stages.held["wrong"]
         shares = (wrong[-1], wrong[0], wrong[1 + chosen])

@@ -45,6 +45,29 @@ def hold_out(ids: NDArray[Any], times: NDArray[Any] | None, seed: int) -> tuple[
     return np.flatnonzero(~late), np.flatnonzero(late)
 
 
+def spare(ids: NDArray[Any], train: Index, test: Index, seed: int) -> tuple[Index, Index]:
+    """The same, but of nodes with 2 or 3 rows only so many give one that it is a quarter in all.
+
+    How far nodes differ is learnt from nodes with several rows.
+
+    Examples
+    --------
+    >>> ids = np.repeat(np.arange(100), 2)
+    >>> train, test = spare(ids, *hold_out(ids, None, seed=0), seed=0)
+    >>> len(test), len(train)
+    (50, 150)
+    """
+    owner = IdIndex(distinct(ids)).positions(ids)
+    count = np.bincount(owner)
+    back = np.zeros(len(test), dtype=bool)
+    for rows in (2, 3):
+        small = np.flatnonzero(count[owner[test]] == rows)
+        keep = max(round(len(small) * rows / 4), min(len(small), 1))
+        order = np.random.default_rng([seed, rows]).permutation(len(small))
+        back[small[order[keep:]]] = True
+    return np.sort(np.append(train, test[back])), test[~back]
+
+
 def _latest(owner: Index, times: Index) -> NDArray[np.bool_]:
     """Which rows are the latest of their node: about a quarter, at most half."""
     count = np.bincount(owner)
