@@ -89,7 +89,7 @@ def test_the_final_model_is_chosen_from_all_rows_with_its_own_strength(tmp_path,
     assert facts["summary"]["coupling"] == whole.coupling_
     model = nefele.load(folder.file("model.nefele"))
     np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-6)
-    assert facts["summary"]["helps"] == "yes"
+    assert facts["summary"]["helps"] in ("yes", "probably")
     assert facts["held_out_rows"] == pytest.approx(len(y) / 4, abs=1)
 
 

@@ -18,7 +18,7 @@ from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.paths.follow import whole_solve
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.bounds import Box
-from nefele.privacy.statistics import release, repaired
+from nefele.privacy.statistics import deviation, drawn_together, release, repaired
 from nefele.privacy.updates import Updates
 from nefele.result import Result, Status
 
@@ -37,6 +37,8 @@ class Released:
     fold, count : int arrays of shape (n_cells,)
     noise : array of shape (n_cells, d + 2, d + 2)
     box : Box
+    spread : array of shape (n_cells,), optional
+        Deviation of the noise; with it the moments of all nodes are drawn to their mean.
     """
 
     names: NDArray[Any]
@@ -44,24 +46,32 @@ class Released:
     count: Index
     noise: Array
     box: Box
+    spread: Array | None = None
 
-    def rows(self, cells: NDArray[np.bool_]) -> Rows:
-        """Rows with the moments of these cells, those of a node taken together."""
-        X, y, ids, weight = [], [], [], []
+    def rows(self, cells: NDArray[np.bool_], *, judged: bool = False) -> Rows:
+        """Rows with the moments of these cells, those of a node taken together.
+
+        What others are `judged` by stays as it was released.
+        """
         chosen = np.flatnonzero(cells)
         names = self.names[chosen]
         _, first = np.unique(names, return_index=True)
-        for k in np.sort(first).tolist():
-            own = chosen[names == names[k]]
-            mean = np.average(self.noise[own], axis=0, weights=self.count[own])
-            found = repaired(mean, self.box, int(self.count[own].sum()))
-            parts = found.rows_alike()
-            X.append(parts[0])
-            y.append(parts[1])
-            weight.append(parts[2])
-            ids.append(np.repeat(names[k : k + 1], len(parts[1])))
-        stacked = (np.concatenate(part) for part in (X, y, ids, weight))
-        return Rows(*stacked)
+        order = np.sort(first)
+        groups = [chosen[names == names[k]] for k in order.tolist()]
+        share = [self.count[own] / self.count[own].sum() for own in groups]
+        noise = np.stack(
+            [np.tensordot(s, self.noise[own], 1) for s, own in zip(share, groups, strict=True)]
+        )
+        if self.spread is not None and not judged:
+            pairs = zip(share, groups, strict=True)
+            spread = np.array([np.linalg.norm(s * self.spread[own]) for s, own in pairs])
+            noise = drawn_together(noise, spread)
+        parts = [
+            repaired(mean, self.box, int(self.count[own].sum())).rows_alike()
+            for mean, own in zip(noise, groups, strict=True)
+        ]
+        X, y, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Rows(X, y, np.repeat(names[order], len(parts[0][1])), weight)
 
     def folds(self) -> tuple[Rows, list[Split]]:
         """Rows for all training and held-out parts, and which of them each fold has."""
@@ -69,7 +79,7 @@ class Released:
         splits = []
         for k in np.unique(self.fold).tolist():
             at = 0 if bank is None else len(bank.y)
-            train, held = self.rows(self.fold != k), self.rows(self.fold == k)
+            train, held = self.rows(self.fold != k), self.rows(self.fold == k, judged=True)
             both = train.then(held)
             bank = both if bank is None else bank.then(both)
             here = at + np.arange(len(both.y))
@@ -161,7 +171,9 @@ def release_cells(
         terms = (box, multiplier, privacy.unit, privacy.source(i, k + 1))
         noise.append(release(rows.X[own], rows.y[own], *terms))
         count.append(int(own.sum()))
-    return Released(names[cells[:, 0]], cells[:, 1], np.array(count), np.stack(noise), box)
+    spread = np.array([deviation(multiplier, m, privacy.unit) for m in count])
+    parts = (names[cells[:, 0]], cells[:, 1], np.array(count), np.stack(noise))
+    return Released(*parts, box, spread)
 
 
 def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:

@@ -63,7 +63,8 @@ class PrivatePipeline(Pipeline):
         if self.spent.head is not None:  # an older copy of the account does not know of it
             budget_of(self.config).check_head(self.spent.head)
         box = promise_of(self.config).bounds.fixed(self._raw.X.shape[1], self.model._names())
-        self._shown = Released(found["names"], found["fold"], found["count"], found["noise"], box)
+        names, fold, count = found["names"], found["fold"], found["count"]
+        self._shown = Released(names, fold, count, found["noise"], box, found["spread"])
         self.priced = _price(self.model, self.config, self._raw) if self.config.price else None
         del self._raw
         self.rows = self._shown.rows(np.ones(len(self._shown.fold), dtype=bool))
@@ -80,6 +81,7 @@ class PrivatePipeline(Pipeline):
             "fold": found.fold,
             "count": found.count,
             "noise": found.noise,
+            "spread": np.asarray(found.spread),
             "spent": np.array(json.dumps(model.privacy_.to_dict())),
         }
 
@@ -97,7 +99,8 @@ class PrivatePipeline(Pipeline):
     def _split(self, held: int, among: Any) -> tuple[Rows, Any]:
         """Rows of a training part and of a held-out one, and where each of them is."""
         fold = self._shown.fold
-        train, test = self._shown.rows(among & (fold != held)), self._shown.rows(fold == held)
+        train = self._shown.rows(among & (fold != held))
+        test = self._shown.rows(fold == held, judged=True)
         places = np.arange(len(train.y) + len(test.y))
         return train.then(test), (places[: len(train.y)], places[len(train.y) :])
 

@@ -7,6 +7,7 @@ release is kept, so that a site that comes back says the same again and pays for
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -80,7 +81,8 @@ def fresh_release(
     promise = promise_of(federation, budget)
     parts = _parts(federation, rows)
     spent = promise.charge("statistics", times(promise, rows, parts), [])
-    return release_cells(promise, _box(promise, rows), rows, parts, spent.multiplier)
+    made = release_cells(promise, _box(promise, rows), rows, parts, spent.multiplier)
+    return replace(made, spread=None)  # a site does not know what others released
 
 
 def kept_release(
