@@ -73,3 +73,8 @@ def test_the_package_is_named_when_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match=r'pip install "nefele\[privacy\]"'):
         epsilon_of([(7.7, 1)], 1.234e-6)
+
+
+def test_a_delta_beyond_the_accountants_digits_is_refused():
+    with pytest.raises(ValueError, match="delta must be at least 1e-14"):
+        calibrate(1.0, 1e-20)

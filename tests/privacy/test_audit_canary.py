@@ -210,3 +210,19 @@ def test_runs_are_reproducible_and_drawn():
 def test_bad_input(options, text):
     with pytest.raises(ValueError, match=text):
         canary(gaussian(1.0), 1.0, 0.0, **{"runs": 40, **options})
+
+
+@pytest.mark.parametrize("family", ["any", "gaussian"])
+def test_a_release_without_noise_is_always_caught(family):
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        x = rng.normal(size=20)
+        other = x.copy()
+        other[0] += 1
+        found = canary(lambda d, r: d.mean(), x, other, runs=200, family=family, claimed=1.0)
+        assert found.refuted
+    tiny = canary(lambda v, r: v, 1e-3, 0.0, runs=200, family=family, claimed=1.0)
+    hidden = canary(
+        lambda v, r: [v * 1e-6, 1e6 * r.normal()], 1.0, 0.0, runs=200, family=family, claimed=1.0
+    )
+    assert tiny.refuted and hidden.refuted

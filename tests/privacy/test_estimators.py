@@ -368,3 +368,12 @@ def test_what_needs_rows_refuses_a_private_fit(few):
         with pytest.raises(ValueError, match="a model fitted with privacy has noisy moments only"):
             ask()
     assert len(model.coef_frame()) == len(model.nodes_)
+
+
+def test_weights_of_zero_are_weights(few):
+    X, y, ids, graph = few
+    weight = np.ones(len(y))
+    weight[0] = 0.0
+    model = GTVRegressor(graph, penalty="squared_l2", privacy=promise())
+    with pytest.raises(ValueError, match="sample_weight must be left out with privacy"):
+        model.fit(X, y, weight, node_ids=ids)

@@ -254,3 +254,20 @@ def test_pictures():
     with pytest.raises(ValueError, match="one feature"):
         plot_cells(KAnonymous(10).fit(X), X)
     matplotlib.pyplot.close("all")
+
+
+def test_a_rare_class_is_in_both_halves():
+    rng = np.random.default_rng(0)
+    rare = np.zeros(60, dtype=int)
+    rare[:2] = 1
+    found = what_remains(rng.normal(size=(60, 2)), rare, kind="classes")
+    assert "AUC" in str(found)
+    with pytest.raises(ValueError, match=r"2 classes with 2 rows .* \[59, 1\] rows"):
+        what_remains(rng.normal(size=(60, 2)), (np.arange(60) == 0).astype(int), kind="classes")
+
+
+def test_k_anonymous_refuses_every_kind_of_gap():
+    for gap in (pd.NaT, pd.NA, None, np.nan):
+        table = pd.DataFrame({"a": pd.Series(["u", "v", "u", gap] * 3, dtype=object)})
+        with pytest.raises(ValueError, match="missing values"):
+            KAnonymous(k=2).fit(table)

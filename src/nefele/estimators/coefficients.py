@@ -121,7 +121,10 @@ def _row_counts(model: Any) -> Array | None:
     place, n = model.graph_.positions(rows.node_ids), model.graph_.n_nodes
     if (rows.sample_weight == 1).all():
         return np.asarray(np.bincount(place, minlength=n))
-    return np.asarray(np.bincount(place, rows.sample_weight, n))
+    total = np.bincount(place, rows.sample_weight, n)
+    if hasattr(model, "privacy_"):  # rows that stand for moments share their number
+        return np.rint(total).astype(np.int64)
+    return np.asarray(total)
 
 
 def _names(model: Any, d: int, taken: set[str]) -> list[str]:

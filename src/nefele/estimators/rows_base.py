@@ -93,6 +93,11 @@ class RowsBase(NodeTags):
                 "column of X by node=, or pass the ids by node_ids=."
             )
         on = weight > 0
+        if getattr(self, "privacy", None) is not None and not (weight == 1).all():
+            raise ValueError(
+                "sample_weight must be left out with privacy: bounds are for equal rows, and which "
+                "rows are left out is not to depend on what they hold."
+            )
         if not on.all():  # as if these rows were not there, also for what classes there are
             check_consistent_length(X, y)
             y = _safe_indexing(y, np.flatnonzero(on))

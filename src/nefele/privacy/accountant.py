@@ -20,6 +20,7 @@ from scipy.special import log_ndtr, ndtr
 from nefele._checks import check_count, check_number
 
 _TOL = 1e-9  # of a calibrated multiplier, relative
+_LEAST_DELTA = 1e-14
 _AGREES = 1e-7  # of epsilon, relative: rounding of the accountant
 
 
@@ -71,6 +72,11 @@ def check_target(epsilon: Any, delta: Any) -> None:
         raise ValueError(
             f"delta must be above 0 and below 1; got {delta!r}. Take less than 1 / the number of "
             "records, such as 1e-6."
+        )
+    if found < _LEAST_DELTA:
+        raise ValueError(
+            f"delta must be at least {_LEAST_DELTA:g}, below which the accountant has no digits; "
+            f"got {delta!r}."
         )
 
 

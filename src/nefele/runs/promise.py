@@ -25,6 +25,8 @@ class Asked(Protocol):
     @property
     def compare(self) -> str | None: ...
     @property
+    def drop_missing(self) -> bool: ...
+    @property
     def epsilon(self) -> float | None: ...
     @property
     def delta(self) -> float: ...
@@ -55,6 +57,12 @@ def check_private(config: Asked) -> None:
         raise ValueError(
             "--time must be left out with --epsilon: which rows are held out must not depend on "
             "what they hold."
+        )
+    if config.drop_missing:
+        raise ValueError(
+            "--drop-missing must be left out with --epsilon: a row that is dropped changes which "
+            "rows are held out at all nodes. Fill or drop missing values beforehand, by a rule for "
+            "each row by itself."
         )
     if config.compare is not None:
         raise ValueError(

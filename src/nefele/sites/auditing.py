@@ -57,9 +57,17 @@ def audit_site(folder: Path) -> Audit:
     if not sent:
         lines.append(("sent", "nothing."))
     contents = sorted({row["content"] for row in sent})
-    for content in contents:
+    promised = facts.get("privacy", "none")
+    private = promised != "none"
+    if private:
+        text = (
+            f"nothing of a single row beyond the agreed guarantee ({promised}): all that was sent "
+            "was computed from noisy moments that were released once."
+        )
+        lines.append(("can be worked out", text))
+    for content in () if private else contents:
         lines.append(("can be worked out", f"{_LEARNT.get(content, content)}."))
-    single = facts.get("rows") == 1
+    single = facts.get("rows") == 1 and not private
     if single and "parameters" in contents:
         lines.append(("can be worked out", "you have one row: neighbours can know it exactly."))
     why = (
@@ -78,9 +86,11 @@ def audit_site(folder: Path) -> Audit:
             }
             for row in sent
         ],
-        "worked_out": {content: _LEARNT.get(content, content) for content in contents},
+        "worked_out": (
+            {} if private else {content: _LEARNT.get(content, content) for content in contents}
+        ),
         "membership": None,
-        "guarantee": None,
+        "guarantee": promised if private else None,
     }  # fmt: skip
     return Audit(lines, found)
 

@@ -21,6 +21,7 @@ from nefele.privacy.audit.gaussian import gaussian_epsilon
 Release = Callable[[Any, np.random.Generator], Any]
 
 _CANDIDATES = 400  # thresholds that are tried
+_ROUNDING = 1e-12  # of a number's size
 _FEWEST = 20  # runs of each dataset
 
 
@@ -220,7 +221,8 @@ def _expected(yes: Array, no: Array, at: float, family: str) -> tuple[float, flo
     no confidence: the errors that count are counted in the other half.
     """
     spread = float(yes.std()), float(no.std())
-    if family == "any" or min(spread) == 0:
+    size = max(float(np.abs(yes).max()), float(np.abs(no).max()))
+    if family == "any" or min(spread) <= _ROUNDING * size:  # without noise
         return float((no > at).sum()), float((yes <= at).sum())
     alarms = ndtr((no.mean() - at) / spread[1])
     misses = ndtr((at - yes.mean()) / spread[0])
@@ -284,8 +286,14 @@ def _linear(yes: list[Any], no: list[Any]) -> Callable[[Any], float]:
     middle = [table.mean(axis=0) for table in tables]
     inner = np.concatenate([table - mean for table, mean in zip(tables, middle, strict=True)])
     unit = inner.std(axis=0)
-    exact = unit <= 1e-12 * np.abs(inner).max(initial=1.0)  # without noise: any difference tells
-    unit = np.where(exact, max(float(unit.max(initial=0.0)), 1e-12) * 1e-6, unit)
+    size = np.maximum(*(np.abs(table).max(axis=0) for table in tables))
+    exact = unit <= _ROUNDING * size  # without noise
+    telling = exact & (np.abs(middle[0] - middle[1]) > _ROUNDING * size)
+    if telling.any():  # one such number tells all
+        j = int(np.argmax(telling))
+        middles, side = (middle[0][j] + middle[1][j]) / 2, np.sign(middle[0][j] - middle[1][j])
+        return lambda sent: float(side * (flat(sent)[j] - middles))
+    unit = np.where(exact, 1.0, unit)
     n, d = inner.shape
     spread = (inner / unit).T @ (inner / unit) / n
     shrink = min(1.0, d / n)

@@ -205,11 +205,18 @@ def _dummies(codes: Array) -> Array:
 
 
 def _scores(X: Array, secret: NDArray[Any], classes: bool, seed: int) -> tuple[Score, Score]:
+    count = np.unique(secret, return_counts=True)[1]
+    if classes and (len(count) < 2 or np.sort(count)[-2] < 2):
+        raise ValueError(
+            "The attribute must have at least 2 classes with 2 rows or more: one half of the rows "
+            f"teaches, the other judges; got classes of {count.tolist()} rows."
+        )
     own, rest = train_test_split(
-        np.arange(len(secret)), train_size=len(secret) // 2, random_state=seed
+        np.arange(len(secret)),
+        train_size=len(secret) // 2,
+        random_state=seed,
+        stratify=secret if classes and count.min() > 1 else None,
     )
-    if classes and len(np.unique(secret[own])) < 2:
-        raise ValueError("The attribute must have at least 2 classes; got one. Nothing to predict.")
     forest: Any = RandomForestClassifier if classes else RandomForestRegressor
     linear: Any = LogisticRegression(max_iter=1000) if classes else LinearRegression()
     models = (

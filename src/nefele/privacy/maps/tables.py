@@ -94,4 +94,9 @@ def _refuse_gaps(values: Any, name: str) -> None:
 def _missing(value: Any) -> bool:
     if value is None:
         return True
-    return isinstance(value, float | np.floating) and not np.isfinite(value)
+    if isinstance(value, float | np.floating):
+        return not np.isfinite(value)
+    try:
+        return bool(value != value)  # NaT
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
