@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nefele import (
+        accountable,
         agnostic,
         baselines,
         datasets,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         solvers,
         theory,
     )
+    from nefele.accountable import explain, fairness
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.certificate import Certificate
     from nefele.data import LocalData
@@ -77,6 +79,7 @@ __all__ = [
     "Status",
     "TableEncoder",
     "WithinNodeKFold",
+    "accountable",
     "agnostic",
     "as_graph",
     "baselines",
@@ -85,6 +88,8 @@ __all__ = [
     "datasets",
     "encoding",
     "estimators",
+    "explain",
+    "fairness",
     "flavours",
     "graph_learning",
     "graphs",
@@ -107,6 +112,7 @@ __all__ = [
 # NumPy and SciPy take long to import, scikit-learn longer: all names are looked up at first use.
 # So the command line is there at once, and Ctrl-C ends it at any time.
 _LAZY = {
+    "accountable": ("explain", "fairness"),
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "certificate": ("Certificate",),
     "data": ("LocalData",),
