@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nefele._checks import check_number
+from nefele._threads import processor_seconds
 
 WATTS = 15.0  # of one busy core with its share of memory, supply and cooling; an assumption
 
@@ -58,13 +58,8 @@ def measure_cost(watts: float = WATTS) -> Iterator[Cost]:
     (True, 20.0)
     """
     found = Cost(watts=check_number(watts, "watts", low=0.0))
-    before = _seconds()
+    before = processor_seconds()
     try:
         yield found
     finally:
-        found.cpu_seconds = _seconds() - before
-
-
-def _seconds() -> float:
-    """User and system time of the process and its ended children."""
-    return float(sum(os.times()[:4]))
+        found.cpu_seconds = processor_seconds() - before

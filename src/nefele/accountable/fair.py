@@ -170,8 +170,7 @@ def report_of(metric: str, owners: NDArray[Any], each: Array, groups: Any = None
     nodes, place = np.unique(owners, return_inverse=True)
     rows = np.bincount(place)
     errors = np.bincount(place, each) / rows
-    count = -(-len(nodes) // 10)
-    worst = np.argsort(-errors, kind="stable")[:count]
+    worst = worst_tenth(errors)
     found = (metric, nodes, rows, errors, float(each.mean()), worst, float(errors[worst].mean()))
     if groups is None:
         return Fairness(*found)
@@ -180,6 +179,17 @@ def report_of(metric: str, owners: NDArray[Any], each: Array, groups: Any = None
     group = np.array([names.index(one) for one in label])[place]
     sizes = np.bincount(group, minlength=len(names))
     return Fairness(*found, names, np.bincount(group, each, len(names)) / sizes, sizes)
+
+
+def worst_tenth(errors: Array) -> Index:
+    """Places of the worst tenth, at least one, the worst first.
+
+    Examples
+    --------
+    >>> worst_tenth(np.array([1.0, 3.0, 2.0])).tolist()
+    [1]
+    """
+    return np.argsort(-errors, kind="stable")[: -(-len(errors) // 10)]
 
 
 def _labels(groups: Any, nodes: NDArray[Any]) -> list[Any]:

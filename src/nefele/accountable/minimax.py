@@ -27,7 +27,7 @@ from nefele.result import ConvergenceWarning, Result, as_relative
 
 _LEAST = 1e-9  # weight below which no node falls: it must not count as one without rows
 _GROW, _FALL = 1.6, 0.4
-_INNER = 1e-8  # relative gap of the fits
+_INNER = 1e-2  # gap of the fits, in units of the tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,23 +206,24 @@ class _Game:
         coupling = (self.problem.objective(w) - losses.sum()) / self.n
         return float(losses.max() + coupling)
 
-    def fit(self, q: Array, w0: Any = None, u0: Any = None) -> tuple[Result, float]:
+    def fit(self, q: Array, tol: float, w0: Any = None) -> tuple[Result, float]:
         """The fit with these weights, and the lower bound that it proves."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            result = whole_solve(self.posed(q), tol=_INNER, w0=w0, u0=u0)
+            result = whole_solve(self.posed(q), tol=tol, w0=w0)
         return result, float((result.objective - result.gap_abs) / self.n)
 
     def play(self, rounds: int, tol: float) -> _Best:
         """Rounds of weights and fits until the bounds meet."""
         q = np.full(self.n, 1.0 / self.n)
-        result, lower = self.fit(q)
+        inner = max(_INNER * tol, 1e-8)
+        result, lower = self.fit(q, inner)
         losses = self.losses(result.w)
         best = _Best(q, result.w, result, lower, self.upper(result.w), losses)
         total, count, step = result.w.copy(), 1, 1.0
         while best.rounds < rounds and best.upper - best.lower > tol * best.upper:
             tried = moved(best.q, losses, step)
-            result, lower = self.fit(tried, result.w)
+            result, lower = self.fit(tried, inner, result.w)
             best.rounds += 1
             total, count = total + result.w, count + 1
             for w in (result.w, total / count):

@@ -1,0 +1,180 @@
+"""What a run shows of the seven requirements for trustworthy AI, from its folder alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from nefele.accountable.cost import Cost
+from nefele.accountable.fair import worst_tenth
+from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
+
+Arrays = dict[str, Any]
+
+
+def requirements(facts: dict[str, Any], found: Arrays, checked: int = 0) -> list[Requirement]:
+    """One row for each requirement, from run.json and the arrays of a finished run.
+
+    `checked` is how many result files were compared with their hashes.
+    """
+    return [
+        _oversight(facts),
+        _robustness(facts),
+        _privacy(facts),
+        _transparency(facts, found),
+        _fairness(facts, found),
+        _environment(facts),
+        _accountability(facts, checked),
+    ]
+
+
+def _known(mark: str, text: str, number: Any) -> Entry:
+    """An entry, or "not covered" where there is no number."""
+    if number is None or not np.isfinite(number):
+        return Entry(OPEN, f"{text}: no number")
+    return Entry(mark, text, float(number))
+
+
+def _oversight(facts: dict[str, Any]) -> Requirement:
+    summary = facts["summary"]
+    entries = [
+        _known(MEASURED, "nodes whose prediction was judged", summary["nodes_judged"]),
+        _known(MEASURED, "notes for the reader in the report", len(facts["notes"])),
+        Entry(OPEN, "who may overrule a prediction, and how"),
+    ]
+    return Requirement(
+        "Human agency and oversight",
+        entries,
+        "Name who decides, and let them see the report and override any prediction.",
+    )
+
+
+def _robustness(facts: dict[str, Any]) -> Requirement:
+    gap = facts["gap"] if facts["converged"] else None
+    entries = [
+        _known(PROVEN, "relative distance of the fit from the optimum, at most", gap),
+        _known(MEASURED, f"error on held-out rows ({facts['summary']['metric']})", _error(facts)),
+    ]
+    label = _one_label(facts)
+    if label is not None:
+        text = "move of all models per unit of one training label, at most (standardized units)"
+        entries.append(Entry(PROVEN, text, label))
+    else:
+        entries.append(Entry(OPEN, "how far one wrong label can move the models"))
+    entries += [
+        Entry(OPEN, "how far captured or broken nodes can move the others"),
+        Entry(OPEN, "backdoors, and rows unlike those of the training"),
+    ]
+    return Requirement(
+        "Technical robustness and safety",
+        entries,
+        "Check where the rows come from, watch errors in use, and have a plan for failure.",
+    )
+
+
+def _one_label(facts: dict[str, Any]) -> float | None:
+    """The bound on what one label changes, where theory gave one."""
+    for label, words in facts.get("theory", []):
+        number = re.search(r"at most ([0-9.eE+-]+) per unit", words)
+        if label == "one label" and number:
+            return float(number[1])
+    return None
+
+
+def _privacy(facts: dict[str, Any]) -> Requirement:
+    entries = [Entry(OPEN, "what would leave a site: one process held all rows")]
+    privacy = facts.get("privacy")
+    epsilon = privacy.get("epsilon") if isinstance(privacy, dict) else None
+    if isinstance(epsilon, int | float) and np.isfinite(epsilon):
+        entries.append(Entry(PROVEN, "epsilon of differential privacy", float(epsilon)))
+        delta = privacy.get("delta")  # type: ignore[union-attr]
+        if isinstance(delta, int | float) and np.isfinite(delta):
+            entries.append(Entry(PROVEN, "delta of differential privacy", float(delta)))
+    else:
+        entries.append(Entry(OPEN, "differential privacy: the models may tell of single rows"))
+    entries.append(Entry(OPEN, "the right to use the rows, and how long they are kept"))
+    return Requirement(
+        "Privacy and data governance",
+        entries,
+        "Make sure that the rows may be used, and treat models and report as personal data "
+        "unless a privacy bound says otherwise.",
+    )
+
+
+def _transparency(facts: dict[str, Any], found: Arrays) -> Requirement:
+    entries = [
+        Entry(MEASURED, "linear models that can be read in coef.csv", float(len(found["nodes"]))),
+        Entry(MEASURED, "numbers in each model", float(len(found["parameters"]))),
+        Entry(MEASURED, "groups of nodes with one model", float(facts["summary"]["clusters"])),
+        Entry(OPEN, "whether the people concerned know that a model is used"),
+    ]
+    return Requirement(
+        "Transparency",
+        entries,
+        "Tell those concerned, and explain single predictions by nefele.explain(model, node).",
+    )
+
+
+def _fairness(facts: dict[str, Any], found: Arrays) -> Requirement:
+    on = found["held_out"] > 0
+    errors = found["node_error"][int(found["chosen"])][on]
+    summary = facts["summary"]
+    entries = []
+    if len(errors) and np.isfinite(errors).all():
+        tenth = float(errors[worst_tenth(errors)].mean())
+        entries.append(Entry(MEASURED, "mean error over the nodes", float(errors.mean())))
+        entries.append(Entry(MEASURED, "mean error over the worst tenth of the nodes", tenth))
+        worse = float(summary["nodes_worse"])
+        entries.append(Entry(MEASURED, "nodes that do worse than with their own rows", worse))
+    else:
+        entries.append(Entry(OPEN, "errors by node: no rows were held out"))
+    if (~on).any():
+        entries.append(Entry(OPEN, f"{int((~on).sum())} nodes without held-out rows"))
+    entries.append(Entry(OPEN, "groups of people: the run knows nodes only"))
+    return Requirement(
+        "Diversity, non-discrimination and fairness",
+        entries,
+        "Compare groups that matter by nefele.fairness(model, X, y, groups).",
+    )
+
+
+def _environment(facts: dict[str, Any]) -> Requirement:
+    entries = []
+    seconds = facts.get("cpu_seconds")
+    if seconds is None:
+        entries.append(Entry(OPEN, "energy: processor time was not recorded"))
+    else:
+        cost = Cost(cpu_seconds=float(seconds))
+        entries.append(Entry(MEASURED, "processor seconds", cost.cpu_seconds))
+        text = f"watt-hours, assuming {cost.watts:g} W for a busy core"
+        entries.append(Entry(MEASURED, text, cost.watt_hours))
+    entries.append(Entry(OPEN, "what the predictions do to society"))
+    return Requirement(
+        "Societal and environmental well-being",
+        entries,
+        "Weigh the use of the predictions against its effect on those who are not asked.",
+    )
+
+
+def _accountability(facts: dict[str, Any], checked: int) -> Requirement:
+    entries = [
+        Entry(MEASURED, "input files with a recorded SHA-256", float(len(facts["files"]))),
+        Entry(MEASURED, "versions of software on record", float(len(facts["versions"]))),
+        Entry(OPEN, "audit by somebody else, and redress"),
+    ]
+    if checked:
+        text = "result files that agree with their recorded SHA-256"
+        entries.insert(1, Entry(MEASURED, text, float(checked)))
+    return Requirement(
+        "Accountability",
+        entries,
+        "Keep the folder, name who answers for the model, and have it audited.",
+    )
+
+
+def _error(facts: dict[str, Any]) -> float | None:
+    """The error of the coupled models at held-out rows."""
+    value = facts["summary"]["scores"].get("nefele")
+    return None if value is None else float(value)
