@@ -27,7 +27,7 @@ def trust(
 
     with input_errors():
         if card is not None:
-            check_file(card, (".md", ".json"))
+            check_file(card, (".md", ".json"), "--card")
             check_writable(card.parent)
         folder = RunFolder(run)
         facts, _, rows = trust_of(folder)

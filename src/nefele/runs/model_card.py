@@ -30,7 +30,7 @@ def card_of(folder: RunFolder) -> dict[str, Any]:
     """The card as plain data."""
     facts, found, rows = trust_of(folder)
     config = folder.read_config()
-    summary = facts["summary"]
+    summary, private = facts["summary"], "privacy" in facts
     return {
         "name": f"{config.target} by {config.node}",
         "task": config.task,
@@ -39,7 +39,7 @@ def card_of(folder: RunFolder) -> dict[str, Any]:
         "command": facts["command"],
         "data": {
             "file": Path(config.data).name,
-            "sha256": facts["files"]["data"]["sha256"],
+            "sha256": "kept back" if private else facts["files"]["data"]["sha256"],
             "rows": facts["rows"],
             "held_out_rows": facts["held_out_rows"],
             "features": facts["features"],
@@ -49,7 +49,7 @@ def card_of(folder: RunFolder) -> dict[str, Any]:
         "model": _model(config, facts, found),
         "errors": {"metric": summary["metric"], **summary["scores"]},
         "verdict": summary["verdict"],
-        "worst_nodes": _worst(found),
+        "worst_nodes": [] if private else _worst(found),
         "limits": facts["notes"],
         "trustworthy": facts["converged"],
         "requirements": [row.plain() for row in rows],

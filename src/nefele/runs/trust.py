@@ -84,23 +84,37 @@ def _one_label(facts: dict[str, Any]) -> float | None:
 
 
 def _privacy(facts: dict[str, Any]) -> Requirement:
-    entries = [Entry(OPEN, "what would leave a site: one process held all rows")]
-    privacy = facts.get("privacy")
-    epsilon = privacy.get("epsilon") if isinstance(privacy, dict) else None
-    if isinstance(epsilon, int | float) and np.isfinite(epsilon):
-        entries.append(Entry(PROVEN, "epsilon of differential privacy", float(epsilon)))
-        delta = privacy.get("delta")  # type: ignore[union-attr]
-        if isinstance(delta, int | float) and np.isfinite(delta):
-            entries.append(Entry(PROVEN, "delta of differential privacy", float(delta)))
-    else:
-        entries.append(Entry(OPEN, "differential privacy: the models may tell of single rows"))
-    entries.append(Entry(OPEN, "the right to use the rows, and how long they are kept"))
+    entries = [
+        *_promised(facts.get("privacy")),
+        Entry(OPEN, "what would leave a site: one process held all rows"),
+        Entry(OPEN, "the right to use the rows, and how long they are kept"),
+    ]
     return Requirement(
         "Privacy and data governance",
         entries,
         "Make sure that the rows may be used, and treat models and report as personal data "
         "unless a privacy bound says otherwise.",
     )
+
+
+def _promised(privacy: Any) -> list[Entry]:
+    """What a private run has spent; "not covered" where nothing is promised."""
+    found = privacy if isinstance(privacy, dict) else {}
+    epsilon = found.get("epsilon")
+    if not isinstance(epsilon, int | float) or not np.isfinite(epsilon):
+        return [Entry(OPEN, "differential privacy: the models may tell of single rows")]
+    left = [Entry(OPEN, f"outside the privacy accountant: {text}") for text in found["outside"]]
+    if found.get("insecure"):
+        return [Entry(OPEN, "differential privacy: the noise of a test can be drawn again"), *left]
+    if found.get("refit"):
+        left.insert(0, Entry(OPEN, "privacy of the models themselves: the last refit saw raw rows"))
+    whom = "all records of one node" if found.get("unit") == "node" else "one record"
+    text = f"of differential privacy, {whom} replaced"
+    return [
+        Entry(PROVEN, f"epsilon {text}", float(epsilon)),
+        _known(PROVEN, f"delta {text}", found.get("delta")),
+        *left,
+    ]
 
 
 def _transparency(facts: dict[str, Any], found: Arrays) -> Requirement:
@@ -122,7 +136,9 @@ def _fairness(facts: dict[str, Any], found: Arrays) -> Requirement:
     errors = found["node_error"][int(found["chosen"])][on]
     summary = facts["summary"]
     entries = []
-    if len(errors) and np.isfinite(errors).all():
+    if "privacy" in facts:  # the least and the largest of raw errors would tell of single rows
+        entries.append(Entry(OPEN, "errors by node: a private run keeps them back"))
+    elif len(errors) and np.isfinite(errors).all():
         tenth = float(errors[worst_tenth(errors)].mean())
         entries.append(Entry(MEASURED, "mean error over the nodes", float(errors.mean())))
         entries.append(Entry(MEASURED, "mean error over the worst tenth of the nodes", tenth))
