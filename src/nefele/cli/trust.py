@@ -24,16 +24,23 @@ def trust(
     """
     from nefele.runs.folder import RunFolder, check_writable
     from nefele.runs.model_card import card_of, card_text, trust_of
+    from nefele.sites.trust import site_facts, site_requirements
 
     with input_errors():
         if card is not None:
             check_file(card, (".md", ".json"), "--card")
             check_writable(card.parent)
-        folder = RunFolder(run)
-        facts, _, rows = trust_of(folder)
-        if card is not None:
-            text = card_text(card_of(folder), card.suffix.lower().removeprefix("."))
-            RunFolder(card.parent).write_text(card.name, text)
+        facts = site_facts(run)
+        if facts is not None and card is not None:
+            raise ValueError("--card must be of a run of nefele fit; this is one of a site.")
+        if facts is not None:
+            rows = site_requirements(run, facts)
+        else:
+            folder = RunFolder(run)
+            facts, _, rows = trust_of(folder)
+            if card is not None:
+                text = card_text(card_of(folder), card.suffix.lower().removeprefix("."))
+                RunFolder(card.parent).write_text(card.name, text)
     if json:
         print_json(
             {
@@ -48,7 +55,7 @@ def trust(
         if card is not None and not quiet:
             say(f"Model card: {card}")
     if not facts["converged"]:
-        say(f"Not trustworthy: the final fit is {facts['solver_status']}.", err=True)
+        say("Not trustworthy: the final fit did not reach its tolerance.", err=True)
         raise typer.Exit(1)
 
 

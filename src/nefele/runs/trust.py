@@ -13,13 +13,37 @@ from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
 
 Arrays = dict[str, Any]
 
+# What a person must still do.
+TO_DO = {
+    "Human agency and oversight": (
+        "Name who decides, and let them see the report and override any prediction."
+    ),
+    "Technical robustness and safety": (
+        "Check where the rows come from, watch errors in use, and have a plan for failure."
+    ),
+    "Privacy and data governance": (
+        "Make sure that the rows may be used, and treat models and report as personal data "
+        "unless a privacy bound says otherwise."
+    ),
+    "Transparency": (
+        "Tell those concerned, and explain single predictions by nefele.explain(model, node)."
+    ),
+    "Diversity, non-discrimination and fairness": (
+        "Compare groups that matter by nefele.fairness(model, X, y, groups)."
+    ),
+    "Societal and environmental well-being": (
+        "Weigh the use of the predictions against its effect on those who are not asked."
+    ),
+    "Accountability": "Keep the folder, name who answers for the model, and have it audited.",
+}
+
 
 def requirements(facts: dict[str, Any], found: Arrays, checked: int = 0) -> list[Requirement]:
     """One row for each requirement, from run.json and the arrays of a finished run.
 
     `checked` is how many result files were compared with their hashes.
     """
-    return [
+    entries = (
         _oversight(facts),
         _robustness(facts),
         _privacy(facts),
@@ -27,35 +51,34 @@ def requirements(facts: dict[str, Any], found: Arrays, checked: int = 0) -> list
         _fairness(facts, found),
         _environment(facts),
         _accountability(facts, checked),
+    )
+    return [
+        Requirement(name, own, to_do)
+        for (name, to_do), own in zip(TO_DO.items(), entries, strict=True)
     ]
 
 
-def _known(mark: str, text: str, number: Any) -> Entry:
+def known(mark: str, text: str, number: Any) -> Entry:
     """An entry, or "not covered" where there is no number."""
     if number is None or not np.isfinite(number):
         return Entry(OPEN, f"{text}: no number")
     return Entry(mark, text, float(number))
 
 
-def _oversight(facts: dict[str, Any]) -> Requirement:
+def _oversight(facts: dict[str, Any]) -> list[Entry]:
     summary = facts["summary"]
-    entries = [
-        _known(MEASURED, "nodes whose prediction was judged", summary["nodes_judged"]),
-        _known(MEASURED, "notes for the reader in the report", len(facts["notes"])),
+    return [
+        known(MEASURED, "nodes whose prediction was judged", summary["nodes_judged"]),
+        known(MEASURED, "notes for the reader in the report", len(facts["notes"])),
         Entry(OPEN, "who may overrule a prediction, and how"),
     ]
-    return Requirement(
-        "Human agency and oversight",
-        entries,
-        "Name who decides, and let them see the report and override any prediction.",
-    )
 
 
-def _robustness(facts: dict[str, Any]) -> Requirement:
+def _robustness(facts: dict[str, Any]) -> list[Entry]:
     gap = facts["gap"] if facts["converged"] else None
     entries = [
-        _known(PROVEN, "relative distance of the fit from the optimum, at most", gap),
-        _known(MEASURED, f"error on held-out rows ({facts['summary']['metric']})", _error(facts)),
+        known(PROVEN, "relative distance of the fit from the optimum, at most", gap),
+        known(MEASURED, f"error on held-out rows ({facts['summary']['metric']})", _error(facts)),
     ]
     label = _one_label(facts)
     if label is not None:
@@ -67,11 +90,7 @@ def _robustness(facts: dict[str, Any]) -> Requirement:
         Entry(OPEN, "how far captured or broken nodes can move the others"),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
-    return Requirement(
-        "Technical robustness and safety",
-        entries,
-        "Check where the rows come from, watch errors in use, and have a plan for failure.",
-    )
+    return entries
 
 
 def _one_label(facts: dict[str, Any]) -> float | None:
@@ -83,27 +102,23 @@ def _one_label(facts: dict[str, Any]) -> float | None:
     return None
 
 
-def _privacy(facts: dict[str, Any]) -> Requirement:
-    entries = [
-        *_promised(facts.get("privacy")),
+def _privacy(facts: dict[str, Any]) -> list[Entry]:
+    return [
+        *promised(facts.get("privacy")),
         Entry(OPEN, "what would leave a site: one process held all rows"),
         Entry(OPEN, "the right to use the rows, and how long they are kept"),
     ]
-    return Requirement(
-        "Privacy and data governance",
-        entries,
-        "Make sure that the rows may be used, and treat models and report as personal data "
-        "unless a privacy bound says otherwise.",
-    )
 
 
-def _promised(privacy: Any) -> list[Entry]:
+def promised(privacy: Any) -> list[Entry]:
     """What a private run has spent; "not covered" where nothing is promised."""
     found = privacy if isinstance(privacy, dict) else {}
     epsilon = found.get("epsilon")
     if not isinstance(epsilon, int | float) or not np.isfinite(epsilon):
         return [Entry(OPEN, "differential privacy: the models may tell of single rows")]
-    left = [Entry(OPEN, f"outside the privacy accountant: {text}") for text in found["outside"]]
+    left = [
+        Entry(OPEN, f"outside the privacy accountant: {text}") for text in found.get("outside", ())
+    ]
     if found.get("insecure"):
         return [Entry(OPEN, "differential privacy: the noise of a test can be drawn again"), *left]
     if found.get("refit"):
@@ -112,26 +127,21 @@ def _promised(privacy: Any) -> list[Entry]:
     text = f"of differential privacy, {whom} replaced"
     return [
         Entry(PROVEN, f"epsilon {text}", float(epsilon)),
-        _known(PROVEN, f"delta {text}", found.get("delta")),
+        known(PROVEN, f"delta {text}", found.get("delta")),
         *left,
     ]
 
 
-def _transparency(facts: dict[str, Any], found: Arrays) -> Requirement:
-    entries = [
+def _transparency(facts: dict[str, Any], found: Arrays) -> list[Entry]:
+    return [
         Entry(MEASURED, "linear models that can be read in coef.csv", float(len(found["nodes"]))),
         Entry(MEASURED, "numbers in each model", float(len(found["parameters"]))),
         Entry(MEASURED, "groups of nodes with one model", float(facts["summary"]["clusters"])),
         Entry(OPEN, "whether the people concerned know that a model is used"),
     ]
-    return Requirement(
-        "Transparency",
-        entries,
-        "Tell those concerned, and explain single predictions by nefele.explain(model, node).",
-    )
 
 
-def _fairness(facts: dict[str, Any], found: Arrays) -> Requirement:
+def _fairness(facts: dict[str, Any], found: Arrays) -> list[Entry]:
     on = found["held_out"] > 0
     errors = found["node_error"][int(found["chosen"])][on]
     summary = facts["summary"]
@@ -149,14 +159,10 @@ def _fairness(facts: dict[str, Any], found: Arrays) -> Requirement:
     if (~on).any():
         entries.append(Entry(OPEN, f"{int((~on).sum())} nodes without held-out rows"))
     entries.append(Entry(OPEN, "groups of people: the run knows nodes only"))
-    return Requirement(
-        "Diversity, non-discrimination and fairness",
-        entries,
-        "Compare groups that matter by nefele.fairness(model, X, y, groups).",
-    )
+    return entries
 
 
-def _environment(facts: dict[str, Any]) -> Requirement:
+def _environment(facts: dict[str, Any]) -> list[Entry]:
     entries = []
     seconds = facts.get("cpu_seconds")
     if seconds is None:
@@ -167,14 +173,10 @@ def _environment(facts: dict[str, Any]) -> Requirement:
         text = f"watt-hours, assuming {cost.watts:g} W for a busy core"
         entries.append(Entry(MEASURED, text, cost.watt_hours))
     entries.append(Entry(OPEN, "what the predictions do to society"))
-    return Requirement(
-        "Societal and environmental well-being",
-        entries,
-        "Weigh the use of the predictions against its effect on those who are not asked.",
-    )
+    return entries
 
 
-def _accountability(facts: dict[str, Any], checked: int) -> Requirement:
+def _accountability(facts: dict[str, Any], checked: int) -> list[Entry]:
     entries = [
         Entry(MEASURED, "input files with a recorded SHA-256", float(len(facts["files"]))),
         Entry(MEASURED, "versions of software on record", float(len(facts["versions"]))),
@@ -183,11 +185,7 @@ def _accountability(facts: dict[str, Any], checked: int) -> Requirement:
     if checked:
         text = "result files that agree with their recorded SHA-256"
         entries.insert(1, Entry(MEASURED, text, float(checked)))
-    return Requirement(
-        "Accountability",
-        entries,
-        "Keep the folder, name who answers for the model, and have it audited.",
-    )
+    return entries
 
 
 def _error(facts: dict[str, Any]) -> float | None:
