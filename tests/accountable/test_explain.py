@@ -219,6 +219,50 @@ def test_classes_are_explained_on_the_scale_of_the_score(features):
     assert one.value == pytest.approx(model.decision_function(X[100:101], node_ids=[3])[0])
 
 
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_other_losses_and_weights_of_rows(loss):
+    rng = np.random.default_rng(0)
+    X, _, ids = network(n_rows=20)
+    y, weight = rng.poisson(np.exp(0.3 * X[:, 0])), rng.integers(0, 3, len(X))
+    model = nefele.GTVRegressor(
+        nefele.graphs.chain(6), penalty="squared_l2", alpha=0.1, loss=loss, tol=1e-12
+    ).fit(X, y, sample_weight=weight, node_ids=ids)
+    found = nefele.explain(model, 1)
+    whole = found.by_node.sum(axis=0) + found.common
+    np.testing.assert_allclose(whole, found.total, rtol=0, atol=1e-6)
+    value = found.prediction(X[0]).value
+    score = np.exp(value) if loss == "poisson" else value
+    assert score == pytest.approx(model.predict(X[:1], node_ids=[1])[0])
+
+
+def test_tables_with_text_are_explained_by_their_columns():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "town": rng.choice(list("abc"), 90),
+            "kind": rng.choice(["x", "y"], 90),
+            "v": rng.normal(size=90),
+        }
+    )
+    y = 2.0 * table["v"] + (table["kind"] == "x") + 0.1 * rng.normal(size=90)
+    model = nefele.GTVRegressor(penalty="squared_l2", hub=1.0, node="town", alpha=0.1)
+    found = nefele.explain(model.fit(table, y), "b")
+    row = table[table["town"] == "b"].iloc[:1]
+    one = found.prediction(row)
+    assert one.value == pytest.approx(model.predict(row)[0], abs=1e-12)
+    assert "v" in one.names and any(name.startswith("kind") for name in one.names)
+    near = one.similar(1)
+    assert near["row"][0] == row.index[0] and near["distance"][0] == 0
+
+
+def test_a_single_pooled_node_is_its_own_rows():
+    X, y, _ = network()
+    model = nefele.GTVRegressor().fit(X, y)
+    found = nefele.explain(model, model.nodes_[0])
+    assert found.share.tolist() == pytest.approx([1.0]) and found.own_share == pytest.approx(1.0)
+    assert found.edge_frame().height == 0
+
+
 def test_a_node_without_rows_is_made_of_the_others():
     X, y, ids = network()
     on = ids != 2

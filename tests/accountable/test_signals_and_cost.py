@@ -46,6 +46,21 @@ def test_more_strength_brings_predictions_nearer_at_the_cost_of_error():
     assert runs[0].error == pytest.approx(runs[0].free_error)
 
 
+def test_signals_in_other_units_are_calibrated():
+    """Any line through the signals gives the same fit."""
+    X, y, ids = network()
+    runs = [
+        fit_explainable(posed(), X, y, signal, calibrate=True, node_ids=ids)
+        for signal in (X[:, 0], 1000.0 - 3.0 * X[:, 0])
+    ]
+    np.testing.assert_allclose(runs[0].model.coef_, runs[1].model.coef_, atol=1e-6)
+    line = np.polyval(np.polyfit(X[:, 0], y, 1), X[:, 0])
+    plain = fit_explainable(posed(), X, y, line, node_ids=ids)
+    np.testing.assert_allclose(runs[0].model.coef_, plain.model.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="must vary"):
+        fit_explainable(posed(), X, y, np.ones(len(y)), calibrate=True, node_ids=ids)
+
+
 def test_tables_keep_their_node_column():
     X, y, ids = network()
     table = pd.DataFrame(X, columns=["a", "b"]).assign(node=ids)

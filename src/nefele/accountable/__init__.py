@@ -1,7 +1,8 @@
 """Why a model says what it says, whom it serves badly, and what it cost."""
 
 from nefele.accountable.cost import Cost, measure_cost
-from nefele.accountable.explanation import Explanation, explain
+from nefele.accountable.explaining import explain
+from nefele.accountable.explanation import Explanation
 from nefele.accountable.fair import Fairness, fairness
 from nefele.accountable.minimax import Minimax, fit_minimax
 from nefele.accountable.prediction import PredictionExplanation

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nefele._checks import Array, as_float_array, check_number
+from nefele._checks import Array, as_float_array, check_flag, check_number
 from nefele.accountable.fitted import one_estimator
 from nefele.estimators import GTVRegressor
 from nefele.estimators.fitting import core_loss
@@ -64,6 +64,7 @@ def fit_explainable(
     signal: Any,
     *,
     strength: float = 1.0,
+    calibrate: bool = False,
     node_ids: Any = None,
 ) -> ExplainableFit:
     """Fit with a term that keeps predictions near the signals of a user.
@@ -78,6 +79,9 @@ def fit_explainable(
         What the user would expect of a row, in the units of y; NaN for rows without a signal.
     strength : float
         How much a signal counts against a label; 0 is the plain fit.
+    calibrate : bool
+        Whether the signals are in units of their own: the line of least squares from them to the
+        labels, at rows that have both, brings them to the units of y first.
 
     Returns
     -------
@@ -106,6 +110,8 @@ def fit_explainable(
         )
     signal = _checked(signal, len(np.asarray(y)))
     target = as_float_array(y, "y", 1)
+    if check_flag(calibrate, "calibrate"):
+        signal = _in_units(signal, target)
     free = clone(model).fit(X, y, node_ids=node_ids)
     on = np.flatnonzero(~np.isnan(signal))
     guided = clone(model)
@@ -138,6 +144,17 @@ def _checked(signal: Any, count: int) -> Array:
     if np.isnan(values).all():
         raise ValueError("signal must have at least one row with a number; all are NaN.")
     return values
+
+
+def _in_units(signal: Array, target: Array) -> Array:
+    """The line of least squares from signals to labels, at the signals."""
+    on = ~np.isnan(signal)
+    away = signal - signal[on].mean()
+    size = float((away[on] ** 2).sum())
+    if not size > 0:
+        raise ValueError("signal must vary to be calibrated; all its numbers are equal.")
+    slope = float(away[on] @ target[on]) / size
+    return np.asarray(target[on].mean() + slope * away)
 
 
 def _twice(X: Any, on: Any) -> Any:
