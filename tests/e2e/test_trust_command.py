@@ -1,6 +1,7 @@
 """`nefele trust`: the table, JSON, model cards, exit codes, and the chapter of the report."""
 
 import json
+import shutil
 
 import pytest
 
@@ -67,3 +68,11 @@ def test_bad_input(home):
     words = refused("trust", "first", "--card", "card.txt", cwd=home)
     assert "--card must end in .md or .json; got 'card.txt'" in words
     assert not (home / "card.txt").exists()
+
+
+def test_results_that_were_changed_are_refused(home):
+    shutil.copytree(home / "first", home / "changed")
+    (home / "changed/path.npz").write_bytes(b"other")
+    words = refused("trust", "changed", "--card", "changed.md", cwd=home)
+    assert "must be what the run made" in words
+    assert not (home / "changed.md").exists()
