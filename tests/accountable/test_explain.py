@@ -324,3 +324,41 @@ def test_data_that_fix_nothing_are_refused():
     model = nefele.GTVRegressor(alpha=0.0).fit(X, y, node_ids=["a", "b"])
     with pytest.raises(ValueError, match="must fix the parameters"):
         nefele.explain(model, "a")
+
+
+@pytest.mark.parametrize("options", [{"hub": 0.4}, {"scale": [1.0, 0.0, 2.0], "hub": 0.5}], ids=str)
+def test_without_a_node_or_the_centre_solves_the_smaller_problem(options):
+    model, *_ = fitted(**options)
+    found = nefele.explain(model, 2)
+    problem, w, _ = model.solution()
+    graph, data = problem.graph, problem.data
+    for gone in (3, 6):  # a neighbour, and the centre
+        keep = np.arange(7) != gone
+        on = keep[graph.head] & keep[graph.tail]
+        place = np.cumsum(keep) - 1
+        ends = place[graph.head[on]], place[graph.tail[on]]
+        less = nefele.Graph(graph.ids[keep], *ends, graph.weight[on])
+        rows = data.subset(np.flatnonzero(keep))
+        again = nefele.Problem(less, rows, "squared", "squared_l2", lam=problem.lam)
+        best = nefele.solve(again, tol=1e-14).w[2]
+        moved = found.without(gone) - found.total
+        change = found._fit.to_units(best - w[2])
+        np.testing.assert_allclose(moved, change, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("penalty", ["squared_l2", "l2"])
+def test_sums_and_shares_over_random_networks(seed, penalty):
+    rng = np.random.default_rng(seed)
+    graph = nefele.graphs.geometric(15, 0.5, seed=seed)
+    ids = rng.choice(graph.ids, 150)
+    X = rng.normal(size=(150, 3))
+    y = X @ rng.normal(size=3) + rng.normal(size=150)
+    model = nefele.GTVRegressor(graph, penalty=penalty, alpha=0.2, tol=1e-12)
+    model.fit(X, y, node_ids=ids)
+    for node in rng.choice(graph.ids, 4, replace=False):
+        found = nefele.explain(model, node)
+        whole = found.by_node.sum(axis=0) + found.common + found.pulls + found.remainder
+        np.testing.assert_allclose(whole, found.total, rtol=0, atol=1e-10)
+        assert np.abs(found.remainder).max() < 1e-5
+        assert found.share.sum() == pytest.approx(1, abs=1e-8)
