@@ -7,6 +7,7 @@ import pytest
 
 import nefele
 from nefele.accountable import fit_minimax
+from nefele.losses import PointwiseLoss
 from tests.accountable.data import fitted, network
 
 
@@ -64,6 +65,7 @@ def test_the_bounds_enclose_the_value_of_the_game(penalty):
     assert found.lower <= value * (1 + 1e-5)
     assert found.upper >= value * (1 - 1e-5)
     assert found.converged and found.upper - found.lower <= 1e-3 * found.upper
+    assert found.proven
     each = (np.einsum("rj,rj->r", X, found.model.coef_[ids]) - y) ** 2
     mine = [each[ids == i].mean() for i in range(3)]
     np.testing.assert_allclose(found.losses, mine, rtol=1e-9)
@@ -85,3 +87,20 @@ def test_minimax_of_classes_and_its_limits():
         fit_minimax("model", X, y)
     with pytest.raises(ValueError, match="rounds"):
         fit_minimax(model, X, y > 0, node_ids=ids, rounds=0)
+
+
+def test_a_loss_without_a_conjugate_proves_nothing():
+    class Cosh(PointwiseLoss):
+        def f(self, z, y):
+            return np.logaddexp(z - y, y - z)
+
+        def slope(self, z, y):
+            return np.tanh(z - y)
+
+        def bend(self, z, y):
+            return 1 - np.tanh(z - y) ** 2
+
+    X, y, ids = network(n_nodes=3)
+    model = nefele.GTVRegressor(nefele.graphs.chain(3), loss=Cosh(), penalty="squared_l2")
+    found = fit_minimax(model, X, y, node_ids=ids, rounds=5)
+    assert not found.proven

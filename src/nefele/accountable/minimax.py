@@ -26,6 +26,7 @@ from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, Result, as_relative
 
 _LEAST = 1e-9  # weight below which no node falls: it must not count as one without rows
+_PROOFS = ("dual", "strong convexity")
 _GROW, _FALL = 1.6, 0.4
 _INNER = 1e-2  # gap of the fits, in units of the tolerance
 
@@ -42,6 +43,8 @@ class Minimax:
         The value of the game lies between them.
     converged : bool
         Whether upper - lower <= tol * upper.
+    proven : bool
+        Whether the lower bound is a proof; with a loss that has no conjugate it is an estimate.
     rounds : int
         Fits that were done.
     nodes : array of shape (n,)
@@ -67,6 +70,7 @@ class Minimax:
     lower: float
     upper: float
     converged: bool
+    proven: bool
     rounds: int
     nodes: NDArray[Any] = field(repr=False)
     weights: Array = field(repr=False)
@@ -144,6 +148,7 @@ def fit_minimax(
         found.lower,
         found.upper,
         bool(close),
+        found.result.certificate in _PROOFS,
         found.rounds,
         ids,
         found.q,
