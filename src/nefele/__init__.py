@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nefele import (
+        accountable,
         agnostic,
         baselines,
         datasets,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         solvers,
         theory,
     )
+    from nefele.accountable import explain, fairness
     from nefele.agnostic import FedRelaxClassifier, FedRelaxRegressor
     from nefele.certificate import Certificate
     from nefele.data import LocalData
@@ -78,6 +80,7 @@ __all__ = [
     "Status",
     "TableEncoder",
     "WithinNodeKFold",
+    "accountable",
     "agnostic",
     "as_graph",
     "baselines",
@@ -86,6 +89,8 @@ __all__ = [
     "datasets",
     "encoding",
     "estimators",
+    "explain",
+    "fairness",
     "flavours",
     "graph_learning",
     "graphs",
@@ -109,6 +114,7 @@ __all__ = [
 # NumPy and SciPy take long to import, scikit-learn longer: all names are looked up at first use.
 # So the command line is there at once, and Ctrl-C ends it at any time.
 _LAZY = {
+    "accountable": ("explain", "fairness"),
     "agnostic": ("FedRelaxClassifier", "FedRelaxRegressor"),
     "certificate": ("Certificate",),
     "data": ("LocalData",),

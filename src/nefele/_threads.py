@@ -83,3 +83,8 @@ def one_thread() -> Iterator[None]:
     """The same, and one thread of OpenMP, whose number each thread has for itself."""
     with one_blas_thread(), ThreadpoolController().limit(limits=1, user_api="openmp"):
         yield
+
+
+def processor_seconds() -> float:
+    """User and system time so far of the process and of its children that have ended."""
+    return float(sum(os.times()[:4]))

@@ -14,6 +14,8 @@ from nefele.sites.example import coast
 from nefele.sites.members import Edge, Member
 from nefele.sites.pilot import make_pilot
 from nefele.sites.site import Site
+from tests.e2e.commands import refused
+from tests.e2e.commands import run as command
 
 SHARED = "wind,pressure\n3,1000\n5,990\n30,1050\n"
 
@@ -89,3 +91,22 @@ def test_a_wrong_model_is_said_before_anything_is_sent(tmp_path):
     model = '[model]\nuse = "sklearn.linear_model.Rigde"\n'
     with pytest.raises(ValueError, match="can be imported"):
         run_all(tmp_path / "pilot", replace(federation), Hub(), model)
+
+
+def test_the_seven_requirements_of_a_run_at_a_site(tmp_path):
+    federation = coast(alpha=0.1, l2=0.1, tol=1e-6)
+    run = run_all(tmp_path / "pilot", federation, Hub())["oulu"]
+    facts = json.loads((run.folder / "run.json").read_text())
+    done = command("trust", run.folder, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["requirements"]
+    assert len(rows) == 7
+    entries = {entry["text"]: entry for row in rows for entry in row["entries"]}
+    assert entries["bytes sent"]["number"] == facts["bytes_sent"] > 0
+    assert entries["numbers that left this site"]["number"] == facts["numbers_sent"] > 0
+    gap = entries["relative distance of the fit from the optimum, at most"]
+    assert gap["mark"] == "proven" and gap["number"] == facts["gap"] <= 1e-6
+    assert entries["energy: sites do not record processor time"]["mark"] == "not covered"
+    assert "run of nefele fit" in refused("trust", run.folder, "--card", "a.md", cwd=tmp_path)
+    (run.folder / "metrics.csv").unlink()
+    assert "must have its metrics.csv" in refused("trust", run.folder, cwd=tmp_path)

@@ -30,7 +30,7 @@ RULES = Rules(
             "runtime",
             "theory",
         ),
-        ("agnostic", "estimators", "flavours", "selection"),
+        ("accountable", "agnostic", "estimators", "flavours", "selection"),
         ("cli", "experiments", "report", "runs", "sites"),
     ),
     # Within a layer: what belongs together may be seen from one side, never from both.
@@ -47,6 +47,7 @@ RULES = Rules(
         "paths": {"solvers"},
         "baselines": {"runtime"},
         "runtime": {"privacy", "robust"},
+        "accountable": {"estimators"},
         "agnostic": {"estimators", "selection"},
         "estimators": {"selection"},
         "flavours": {"agnostic"},

@@ -28,6 +28,7 @@ from nefele.cli.reproduce import reproduce
 from nefele.cli.show import path, report
 from nefele.cli.site import site
 from nefele.cli.start import demo
+from nefele.cli.trust import trust
 
 app = typer.Typer(
     name="nefele",
@@ -113,7 +114,8 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-for _command in (demo, check, graph, fit, predict, report, path, audit, init, run, reproduce):
+_RUNS = (demo, check, graph, fit, predict, report, path, audit, trust, init, run, reproduce)
+for _command in _RUNS:
     app.command(_command.__name__)(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):
     app.add_typer(_room, name=_name)

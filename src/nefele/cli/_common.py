@@ -26,15 +26,16 @@ class Interrupted(SystemExit):
     """Ctrl-C, of which the user has been told already."""
 
 
-def check_file(out: Path, suffixes: tuple[str, ...]) -> None:
+def check_file(out: Path, suffixes: tuple[str, ...], option: str = "--out") -> None:
     """A ValueError when a file to write is a folder, or of another kind."""
     from nefele.runs.names import check_file_name
 
     check_file_name(out)
     if out.is_dir():
-        raise ValueError(f"--out must be a file; {str(out)!r} is a folder. Name a file in it.")
+        raise ValueError(f"{option} must be a file; {str(out)!r} is a folder. Name a file in it.")
     if out.suffix.lower() not in suffixes:
-        raise ValueError(f"--out must end in {' or '.join(suffixes)}; got {str(out)!r}. Rename it.")
+        ends = " or ".join(suffixes)
+        raise ValueError(f"{option} must end in {ends}; got {str(out)!r}. Rename it.")
 
 
 def say(text: str, err: bool = False) -> None:

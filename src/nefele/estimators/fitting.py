@@ -170,3 +170,35 @@ def _one_model(model: GTVBase, design: Design) -> Array:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)
         return whole_solve(design.one_model(model._core_loss()), tol=model.tol).w
+
+
+def fitted_design(model: GTVBase) -> tuple[Rows, Design, Array, Array]:
+    """Training rows, design, parameters and duals of a fitted model, as the core has them."""
+    rows = getattr(model, "_rows", None)
+    if rows is None or not hasattr(model, "_flow"):
+        raise ValueError(
+            "The model must have its training rows; it was saved without them. Save it by "
+            "model.save(path, rows=True), or fit it again."
+        )
+    design = model._make_design(rows, model.graph_)
+    return rows, design, model._point(design), model._flow
+
+
+def feature_names(model: GTVBase) -> list[str]:
+    """Names of the columns of coef_; x0, x1, ... where X had none."""
+    return model._names() or [f"x{j}" for j in range(model.coef_.shape[-1])]
+
+
+def rows_to_predict(model: GTVBase, X: Any, node_ids: Any) -> tuple[Array, Any]:
+    """Validated rows as numbers, and the ids of their nodes."""
+    return model._rows_to_predict(X, node_ids)
+
+
+def core_loss(model: GTVBase) -> Any:
+    """The core's loss object of a model."""
+    return model._core_loss()
+
+
+def forget_rows(model: GTVBase) -> None:
+    """Drop the training rows of a model whose problem is not the one that they would make."""
+    del model._rows

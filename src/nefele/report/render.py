@@ -14,6 +14,7 @@ from nefele._files import write_whole
 from nefele.report.encode import safe_json
 from nefele.report.payload import is_ours, payload, starting_place
 from nefele.report.sample import MOST_EDGES
+from nefele.report.trust import chapter
 from nefele.report.view import View, check_view
 
 # in the order in which the page reads them
@@ -54,6 +55,7 @@ def render(view: View) -> str:
         "NOTES": _notes(view, data["ids"], data["edges"]["data"]),
         "SCORES": _scores(view),
         "PICTURES": _pictures(view),
+        "TRUST": chapter(view.trust),
         "FACTS": _facts(view),
         "COMMAND": _text(view.command),
         "FOOT": _text(f"nefele {view.version} · {view.created}"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.report.pictures import Picture
+from nefele.report.trust import Requirement
 from nefele.runtime.messages import Ledger
 
 Ints = NDArray[np.int64]
@@ -91,6 +92,8 @@ class View:
         Tolerance of the final solve, relative gap.
     pictures : sequence of Picture
         More pictures, such as those of `nefele.theory`; see `Picture.drawn`.
+    trust : sequence of Requirement
+        What is known of the seven requirements for trustworthy AI.
 
     Examples
     --------
@@ -136,6 +139,7 @@ class View:
     cv_own: float = math.nan
     cv_pooled: float = math.nan
     pictures: Sequence[Picture] = ()
+    trust: Sequence[Requirement] = ()
 
 
 def check_view(view: View) -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nefele._threads import processor_seconds
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import DONE, RESULTS, RunFolder, check_writable, file_hash
 from nefele.runs.inputs import read_inputs
@@ -62,7 +63,7 @@ def execute(
     """
     assert config.out is not None
     check_writable(Path(config.out))
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), processor_seconds()
     with _warnings_as_notes() as notes:
         files = input_files(config)
         inputs = read_inputs(config, tell)
@@ -77,7 +78,7 @@ def execute(
             if facts["status"] in DONE:
                 restore(folder, facts)
                 return folder, facts
-            return _work(folder, pipeline, facts, reading, progress, notes)
+            return _work(folder, pipeline, facts, (reading, busy), progress, notes)
 
 
 @contextmanager
@@ -94,12 +95,14 @@ def _work(
     folder: RunFolder,
     pipeline: Any,
     facts: dict[str, Any],
-    reading: float,
+    begun: tuple[float, float],
     progress: Progress,
     warned: Callable[[], list[str]],
 ) -> tuple[RunFolder, dict[str, Any]]:
     from nefele.runs.results import write_results
 
+    reading, busy = begun
+    before = float(facts.get("cpu_seconds", 0.0))  # of a run that was interrupted
     try:
         with progress(pipeline.n_solves) as tick:
             stages = pipeline.run(folder, tick)
@@ -107,9 +110,11 @@ def _work(
         facts |= write_results(folder, pipeline.config, pipeline.inputs, stages)
         written = time.perf_counter()
         facts["notes"] += [note for note in warned() if note not in facts["notes"]]
+        facts["cpu_seconds"] = _spent(before, busy)
         facts["status"] = "done" if facts["converged"] else "not converged"
         write_report_of(folder, facts)
     except (SystemExit, KeyboardInterrupt):
+        facts["cpu_seconds"] = _spent(before, busy)
         folder.write_facts({**facts, "status": "interrupted"})
         raise
     except Exception:
@@ -122,6 +127,11 @@ def _work(
     folder.write_facts(facts)
     folder.clear_stages()
     return folder.settle(), facts
+
+
+def _spent(before: float, busy: float) -> float:
+    """Processor seconds of a run: those before an interruption and those since."""
+    return round(before + processor_seconds() - busy, 3)
 
 
 def restore(folder: RunFolder, facts: dict[str, Any]) -> None:

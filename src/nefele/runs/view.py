@@ -13,6 +13,7 @@ from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.results import compared
 from nefele.runs.rivals import rivals_in
+from nefele.runs.trust import requirements
 from nefele.runs.wording import PICTURES, describe_graph, gap_text
 
 _WEIGHTING = {
@@ -73,6 +74,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         centre=config.chooses,
         geographic=bool(found.get("geographic", False)),
         pictures=pictures,
+        trust=requirements(facts, found),
     )
 
 

@@ -1,0 +1,212 @@
+"""The optimum at one node as a sum over what it was made of.
+
+At an optimum the model of node i is w_i = sum_j Z_j^T s_j + sum_e Z_e^T p_e, where Z holds the
+columns of the inverse curvature that belong to node i, s_j = H_j w_j - grad L_j(w_j) is what the
+rows of node j ask for and p_e what the penalty of edge e does beyond its curvature. For squared
+losses s_j = 2 sum_r c_r y_r x_r does not depend on w, for squared penalties p_e = 0: the sum is
+then exact for any change of the labels. Otherwise it is exact at the optimum, and its terms tell of
+small changes. Models that a norm holds together move as one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from nefele._checks import Array
+from nefele.accountable.active import check_explicable, fused_entries, refined_solver
+from nefele.losses.pointwise import BoundPointwise
+from nefele.penalties import Quadratic, SquaredL2
+from nefele.problem import Problem
+
+Mask = NDArray[np.bool_]
+
+_SOLVED = 1e-6  # residual from which on the data do not fix the model
+
+
+class System:
+    """The curvature of a problem at its optimum w, seen from one node."""
+
+    def __init__(self, problem: Problem, w: Array, u: Array, at: int) -> None:
+        check_explicable(problem)
+        self.problem, self.w, self.at = problem, w, at
+        self.graph, self.d = problem.graph, problem.d
+        if problem.undetermined[at]:
+            raise ValueError(
+                f"The node must be connected to data; {self.graph.ids[at]!r} is not. "
+                "Add edges or rows."
+            )
+        hess = problem.loss.hess(w)
+        if hess is None:
+            raise ValueError("An explanation needs a loss with second derivatives; got none.")
+        self.H = np.asarray(hess)
+        self.v = self.graph.diff(w)
+        self.fused = fused_entries(problem, w, self.v)
+        self.certified = self._is_certified(u)
+
+    @property
+    def exact(self) -> bool:
+        """Whether weights do not depend on the labels: squared losses and penalties."""
+        smooth = isinstance(self.problem.penalty, SquaredL2 | Quadratic)
+        return bool(self.problem.loss.affine_grad) and (smooth or not self.problem.coupled)
+
+    def _is_certified(self, u: Array) -> bool:
+        """Whether flows strictly inside their ball hold together all that is equal."""
+        if not self.fused.any():
+            return True
+        held = self.fused & self.problem.penalty.fused(u, self.problem.scale)
+        columns = np.flatnonzero(self.fused.any(axis=0))
+        return all(
+            (self.graph.joined(held[:, k]) == self.graph.joined(self.fused[:, k])).all()
+            for k in columns
+        )
+
+    @cached_property
+    def edge_curvature(self) -> Array:
+        """Lam A_e phi''(v_e), shape (n_edges, d, d); zero when nothing is coupled."""
+        if not self.problem.coupled:
+            return np.zeros((self.graph.n_edges, self.d, self.d))
+        bend = self.problem.penalty.curvature(self.v)
+        return np.asarray(self.problem.scale[:, None, None] * bend)
+
+    @cached_property
+    def edge_force(self) -> Array:
+        """Lam A_e phi'(v_e), what an edge takes from its head and gives to its tail."""
+        if not self.problem.coupled:
+            return np.zeros_like(self.v)
+        return np.asarray(self.problem.smooth_flow(self.w))
+
+    @cached_property
+    def edge_pull(self) -> Array:
+        """What is left of the force beyond the curvature; zero for squared penalties."""
+        bent = (self.edge_curvature @ self.v[..., None])[..., 0]
+        return np.asarray(np.where(self.fused, 0.0, self.edge_force - bent))
+
+    @cached_property
+    def part(self) -> Mask:
+        """Nodes of the same component."""
+        return np.asarray(self.problem.parts == self.problem.parts[self.at])
+
+    @cached_property
+    def live(self) -> Mask:
+        """Parameters that the data of the component know at all, shape (d,)."""
+        return np.asarray(np.einsum("ijj->j", self.H[self.part]) > 0)
+
+    @cached_property
+    def Z(self) -> Array:
+        """Columns of the inverse curvature of the node, shape (n_nodes, d, d): Z[j].T s_j."""
+        n, d = self.graph.n_nodes, self.d
+        right = np.zeros((n * d, d))
+        right[self.at * d + np.arange(d), np.arange(d)] = 1.0
+        found = self._solve(right)
+        found[:, ~self.live] = 0.0
+        return np.asarray(found.reshape(n, d, d))
+
+    def _solve(self, right: Array) -> Array:
+        """A solve with the curvature, on the set of models that stay equal."""
+        A, T = self._matrix(), self._ties()
+        small = sparse.csr_array(T.T @ A @ T)
+        keep = np.flatnonzero(T.T @ np.repeat(self.part, self.d) > 0)
+        small = small[keep][:, keep]
+        empty = (small.diagonal() <= 0) | self._dead(T)[keep]
+        small = sparse.csc_array(small + sparse.diags_array(empty.astype(float)))
+        goal = (T.T @ right)[keep]
+        found = refined_solver(small)(goal)
+        if not np.abs(small @ found - goal).max(initial=0.0) <= _SOLVED:
+            raise ValueError(
+                "The data must fix the parameters for an explanation; they do not. Add a ridge "
+                "term, such as Squared(l2=1e-6), couple all features, or give more rows."
+            )
+        out = np.zeros((T.shape[1], right.shape[1]))
+        out[keep] = found
+        return np.asarray(T @ out)
+
+    def _dead(self, T: sparse.csr_array) -> Mask:
+        """Columns of the reduced system that no data know."""
+        dead = np.tile(~self.live, self.graph.n_nodes)
+        return np.asarray(T.T @ dead.astype(float) > 0)
+
+    def _matrix(self) -> sparse.csr_array:
+        """blkdiag(H_i) + sum_e D_e^T C_e D_e, shape (n d, n d)."""
+        n, d, C = self.graph.n_nodes, self.d, self.edge_curvature
+        head, tail, own = self.graph.head, self.graph.tail, np.arange(n)
+        i = np.concatenate([own, head, tail, head, tail])
+        j = np.concatenate([own, head, tail, tail, head])
+        blocks = np.concatenate([self.H, C, C, -C, -C])
+        inner = np.indices((d, d))
+        rows, columns = i[:, None, None] * d + inner[0], j[:, None, None] * d + inner[1]
+        return sparse.csr_array(
+            (blocks.ravel(), (rows.ravel(), columns.ravel())), shape=(n * d, n * d)
+        )
+
+    def _ties(self) -> sparse.csr_array:
+        """From the parameters that are free to those of all nodes, shape (n d, m)."""
+        n, d = self.graph.n_nodes, self.d
+        if not self.fused.any():
+            return sparse.csr_array(sparse.eye_array(n * d))
+        place, count = np.empty((n, d), dtype=np.int64), 0
+        for k in range(d):
+            place[:, k] = count + self.graph.joined(self.fused[:, k])
+            count = int(place[:, k].max()) + 1
+        flat = place.ravel()
+        return sparse.csr_array((np.ones(n * d), (np.arange(n * d), flat)), shape=(n * d, count))
+
+    # -- what the optimum is made of ----------------------------------------------------------
+
+    @cached_property
+    def asks(self) -> Array:
+        """s_j of each node, shape (n_nodes, d)."""
+        moved = (self.H @ self.w[..., None])[..., 0]
+        return np.asarray(moved - self.problem.loss.grad(self.w))
+
+    @cached_property
+    def row_asks(self) -> Array | None:
+        """The terms of s_j by row, shape (n_rows, d); None for losses that are no sums of rows."""
+        loss = self.problem.loss
+        if not isinstance(loss, BoundPointwise):
+            return None
+        z, data = loss.predict(self.w), loss.data
+        ask = loss.loss.bend(z, data.y) * z - loss.loss.slope(z, data.y)
+        return np.asarray((data.row_weight * ask)[:, None] * data.X)
+
+    @cached_property
+    def by_node(self) -> Array:
+        """The part of each node's rows in the model, shape (n_nodes, d)."""
+        rows, data = self.row_asks, self.problem.data
+        asks = self.asks if rows is None or data is None else data.node_sum(rows)
+        return np.einsum("jkl,jk->jl", self.Z, asks)
+
+    @cached_property
+    def by_edge(self) -> Array:
+        """The part of each edge's pull, shape (n_edges, d); zero for squared penalties."""
+        away = self.Z[self.graph.head] - self.Z[self.graph.tail]
+        return -np.einsum("ekl,ek->el", away, self.edge_pull)
+
+    @cached_property
+    def edge_change(self) -> Array:
+        """How the model moves when the edge's force goes, to first order, shape (n_edges, d)."""
+        away = self.Z[self.graph.head] - self.Z[self.graph.tail]
+        return np.einsum("ekl,ek->el", away, np.where(self.fused, 0.0, self.edge_force))
+
+    @cached_property
+    def shares(self) -> Array:
+        """Part of the identity of each node's rows, shape (n_nodes,); see `ridge_share`."""
+        on = self.live
+        found = np.einsum("jkl,jkl->j", self.Z[:, :, on], self.grams[:, :, on])
+        return np.asarray(found / max(int(on.sum()), 1))
+
+    @cached_property
+    def grams(self) -> Array:
+        """Curvature of the rows, without ridge terms."""
+        loss = self.problem.loss
+        if not isinstance(loss, BoundPointwise):
+            return self.H
+        return np.asarray(loss.gram(loss.predict(self.w)))
+
+    @property
+    def ridge_share(self) -> float:
+        """The rest of the identity: ridge terms draw the model to zero."""
+        return float(1.0 - self.shares.sum()) if self.live.any() else 0.0

@@ -1,0 +1,134 @@
+"""The seven requirements of a run: no mark without a number, privacy as the run says it."""
+
+import numpy as np
+import pytest
+
+from nefele.report.trust import MARKS, OPEN, Entry, Requirement, chapter
+from nefele.runs.model_card import card_text
+from nefele.runs.trust import requirements
+
+NAMES = [
+    "Human agency and oversight",
+    "Technical robustness and safety",
+    "Privacy and data governance",
+    "Transparency",
+    "Diversity, non-discrimination and fairness",
+    "Societal and environmental well-being",
+    "Accountability",
+]
+SPENT = {"epsilon": 1.0, "delta": 1e-6, "unit": "record", "outside": ["alpha by raw rows"]}
+
+
+def run_facts(**changes):
+    summary = {
+        "nodes_judged": 2, "metric": "mean squared error", "scores": {"nefele": 0.5},
+        "clusters": 2, "nodes_worse": 0,
+    }  # fmt: skip
+    facts = {
+        "summary": summary, "notes": [], "gap": 1e-7, "converged": True, "cpu_seconds": 240.0,
+        "files": {"data": {}}, "versions": {"nefele": "0"}, "theory": [],
+    }  # fmt: skip
+    return facts | changes
+
+
+def arrays(n=2, held=1):
+    return {
+        "nodes": np.arange(n).astype(str),
+        "parameters": np.array(["x", "intercept"]),
+        "held_out": np.full(n, held),
+        "chosen": np.array(0),
+        "node_error": np.arange(1.0, n + 1)[None],
+    }
+
+
+def row(name, rows):
+    return next(one for one in rows if one.name == name)
+
+
+def marks(name, rows):
+    return {entry.text: entry.mark for entry in row(name, rows).entries}
+
+
+def test_one_row_for_each_requirement_and_a_number_behind_each_mark():
+    rows = requirements(run_facts(), arrays())
+    assert [one.name for one in rows] == NAMES
+    for one in rows:
+        assert one.to_do and one.of(OPEN)
+        for entry in one.entries:
+            assert entry.mark in MARKS and (entry.mark == OPEN or np.isfinite(entry.number))
+
+
+@pytest.mark.parametrize("mark", ["measured", "proven"])
+@pytest.mark.parametrize("number", [None, np.nan, np.inf])
+def test_nothing_is_green_without_a_number(mark, number):
+    with pytest.raises(ValueError, match="must have a finite number"):
+        Entry(mark, "claim", number)
+
+
+def test_unknown_marks_are_refused():
+    with pytest.raises(ValueError, match="mark must be one of"):
+        Entry("green", "claim", 1.0)
+
+
+@pytest.mark.parametrize("changes", [{"gap": None}, {"converged": False}])
+def test_a_fit_without_its_proof_is_not_covered(changes):
+    rows = requirements(run_facts(**changes), arrays())
+    assert not row(NAMES[1], rows).of("proven")
+
+
+def test_the_bound_of_theory_on_one_label_is_taken_up():
+    words = "all models together move by at most 0.624 per unit of a label (norm)"
+    rows = requirements(run_facts(theory=[["one label", words]]), arrays())
+    found = [
+        entry.number for entry in row(NAMES[1], rows).entries if "one training label" in entry.text
+    ]
+    assert found == [0.624]
+
+
+def test_privacy_is_proven_only_as_far_as_the_run_says():
+    name = NAMES[2]
+    assert not row(name, requirements(run_facts(), arrays())).of("proven")
+    rows = requirements(run_facts(privacy=SPENT), arrays())
+    assert len(row(name, rows).of("proven")) == 2
+    assert any("alpha by raw rows" in text for text in row(name, rows).of(OPEN))
+    assert not any("worst tenth" in text for text in marks(NAMES[4], rows))
+    insecure = requirements(run_facts(privacy=SPENT | {"insecure": True}), arrays())
+    assert not row(name, insecure).of("proven")
+    refit = requirements(run_facts(privacy=SPENT | {"refit": True}), arrays())
+    assert any("last refit" in text for text in row(name, refit).of(OPEN))
+
+
+def test_nodes_without_held_out_rows_are_said():
+    rows = requirements(run_facts(), arrays(held=0))
+    assert marks(NAMES[4], rows)["errors by node: no rows were held out"] == OPEN
+    assert marks(NAMES[4], rows)["2 nodes without held-out rows"] == OPEN
+
+
+def test_energy_by_the_stated_assumption():
+    rows = requirements(run_facts(), arrays())
+    energy = [e for e in row(NAMES[5], rows).entries if e.text.startswith("watt-hours")]
+    assert [(e.number, "15 W" in e.text) for e in energy] == [(1.0, True)]
+    older = run_facts()
+    del older["cpu_seconds"]
+    assert not row(NAMES[5], requirements(older, arrays())).of("measured")
+
+
+def test_the_chapter_escapes_what_users_named():
+    text = chapter([Requirement("<b>", (Entry("measured", "<script>", 1.0),), "a & b")])
+    assert "<script>" not in text and "&lt;b&gt;" in text and "a &amp; b" in text
+    assert chapter([]) == ""
+
+
+def test_cards_escape_what_would_steer_a_page():
+    card = {
+        "name": "a|b `c` <i>", "task": "regression", "made_by": "nefele", "created": "now",
+        "data": {"file": "x\x1b[2J.csv", "rows": 1, "held_out_rows": 0, "sha256": "-",
+                 "features": []},
+        "model": {"kind": "k", "nodes": 1, "edges": 0, "graph": "g", "penalty": "l2", "alpha": 1.0,
+                  "certified_gap": None},
+        "errors": {"metric": "error", "nefele": None}, "verdict": "v", "worst_nodes": [],
+        "limits": ["[link](javascript:x)"], "trustworthy": False, "requirements": [],
+    }  # fmt: skip
+    text = card_text(card, "md")
+    assert "# a\\|b \\`c\\` \\<i\\>" in text and "\x1b" not in text
+    assert "\\[link\\]" in text and "Not trustworthy" in text
