@@ -94,6 +94,9 @@ def test_examples_of_estimators(name):
     elif name == "learn_the_graph":
         assert re.search(r'"loss" helps: 0\.\d+ ± ', printed)
         assert "suspicious edges             'shop 00' - 'shop 01'" in printed
+    elif name == "private_clinics":
+        assert "on sharing is worth it" in printed and "spent: 3.00 of 3" in printed
+        assert "The claimed epsilon 3 is not refuted" in printed
     elif name == "cold_start":
         slopes = [float(x) for x in re.findall(r"(-\d+\.\d+)$", printed, re.MULTILINE)]
         assert len(slopes) == 4 and slopes[0] > slopes[1] > slopes[2]
