@@ -46,6 +46,7 @@ RULES = Rules(
         "result": {"problem"},
         "paths": {"solvers"},
         "baselines": {"runtime"},
+        "robust": {"theory"},
         "runtime": {"privacy", "robust"},
         "agnostic": {"estimators", "selection"},
         "estimators": {"selection"},
