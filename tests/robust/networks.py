@@ -5,7 +5,7 @@ import numpy as np
 from nefele import Graph, LocalData, Problem
 from nefele.graphs import sbm
 
-HELD = 1e4  # weight of a captured node's rows: it stays where it wants to be
+HELD = 1.0  # weight of a captured node
 
 
 def small_problem(seed, penalty="l2"):

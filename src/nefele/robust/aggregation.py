@@ -12,8 +12,8 @@ import numpy as np
 
 from nefele._checks import Array, as_float_array, check_count, check_finite, check_number
 
-_STEPS = 200  # of Weiszfeld's iteration, at most
-_STILL = 1e-12  # relative change at which it ends
+_STEPS = 100  # of Weiszfeld's iteration, at most
+_STILL = 1e-9  # relative change at which it ends
 
 
 def length(v: Array) -> Array:
