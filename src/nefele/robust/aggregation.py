@@ -13,6 +13,7 @@ import numpy as np
 from nefele._checks import Array, as_float_array, check_count, check_finite, check_number
 
 _STEPS = 100  # of Weiszfeld's iteration, at most
+_FAR = 1e100  # in units of the rows' spread: only the direction of such a row counts
 _STILL = 1e-9  # relative change at which it ends
 
 
@@ -108,7 +109,7 @@ def geometric_median(rows: Any, smoothing: float = 1e-9) -> Array:
     unit = float(np.median(length(away)))
     if not unit > 0:  # half of the rows are here: no point is nearer to them
         return at
-    away = away / unit  # in units of the rows' spread; what is far keeps its direction
+    away = clipped(away, _FAR * unit) / unit  # in units of the rows' spread
     point = np.zeros_like(at)
     for _ in range(_STEPS):
         distance = np.maximum(length(away - point), smoothing)
