@@ -43,7 +43,7 @@ def generated(seed: int, rows: int = 20, noise: float = 0.3) -> Scene:
         graph,
         LocalData.from_list(local),
         Squared(l2=1e-3),
-        {"l2": 0.015, "squared_l2": 0.1, "huber": 0.015},
+        {"l2": 0.012, "squared_l2": 0.1, "huber": 0.012},
         captured,
         judge,
         door,

@@ -41,7 +41,7 @@ def scene(seed, unspanned=False):
     def judge(w):
         return honest_error(w[:, :2], true[:, :2], CAPTURED)
 
-    lam = {"l2": 0.015, "huber": 0.015, "squared_l2": 0.1}
+    lam = {"l2": 0.012, "huber": 0.012, "squared_l2": 0.1}
     graph, data = sbm([20, 20], 0.5, 0.02, seed=seed), LocalData.from_list(rows)
     ridge = Squared(l2=1e-3 if unspanned else 0.0)
     return Scene(graph, data, ridge, lam, CAPTURED, judge, door, opened, seed=seed)

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from nefele.cli._common import Interrupted, memory_message, say
+from nefele.cli.attack import attack
 from nefele.cli.check import check
 from nefele.cli.federation import federation
 from nefele.cli.fit import fit, init, run
@@ -112,7 +113,7 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-for _command in (demo, check, graph, fit, predict, report, path, init, run, reproduce):
+for _command in (demo, check, graph, fit, attack, predict, report, path, init, run, reproduce):
     app.command(_command.__name__)(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):
     app.add_typer(_room, name=_name)
