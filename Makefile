@@ -65,10 +65,10 @@ bench-sites-peers: $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed
 bench-sites: $(STAMP)
 	$(BIN)/python benchmarks/sites.py
 
-# nefele beside mixed models, boosting and the rest, and the packages that hold the data.
 bench-robust: $(STAMP)
 	$(BIN)/python benchmarks/robust.py
 
+# nefele beside mixed models, boosting and the rest, and the packages that hold the data.
 bench-grouped: $(PEERS)/grouped/.installed
 	$(PEERS)/grouped/bin/python benchmarks/grouped.py
 
