@@ -38,16 +38,21 @@ def scene_of(name: str, seed: int):
     return getattr(scenes, name)(seed)
 
 
-def measure(name: str, seeds: int) -> None:
-    """Play all pairs, and keep what came out after each seed."""
+def measure(name: str, seeds: int, against: list[str] | None = None) -> None:
+    """Play all pairs, and keep what came out after each seed.
+
+    With `against` only these defences are measured again; the others keep their records.
+    """
     KEPT.mkdir(parents=True, exist_ok=True)
-    found = []
+    path, found = KEPT / f"{name}.json", []
+    if against is not None and path.exists():
+        found = [r for r in json.loads(path.read_text()) if r["defence"] not in against]
     for seed in range(seeds):
         scene = scene_of(name, seed)
         if scene is None:
             print(f"{name}: no data, see {WHERE}")
             return
-        for attack, defence, outcome, success in table(scene):
+        for attack, defence, outcome, success in table(scene, against=against):
             record = {
                 "seed": seed,
                 "attack": attack,
@@ -59,7 +64,7 @@ def measure(name: str, seeds: int) -> None:
             }
             found.append(record)
             print(name, *record.values(), flush=True)
-        (KEPT / f"{name}.json").write_text(json.dumps(found))
+        path.write_text(json.dumps(found))
 
 
 def cell(values: list[float]) -> str:
@@ -138,11 +143,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", choices=SCENES)
+    parser.add_argument("--against", help="only these defences, comma between them")
     parser.add_argument("--write", action="store_true", help="only write what was measured before")
     given = parser.parse_args()
     if not given.write:
         for name in [given.only] if given.only else SCENES:
-            measure(name, given.seeds)
+            measure(name, given.seeds, given.against and given.against.split(","))
     write()
 
 

@@ -10,25 +10,23 @@ from nefele.robust.aggregation import (
 )
 from nefele.robust.attacks import (
     Alie,
+    Backdoor,
+    CleanLabel,
     Constant,
     Curious,
+    FlipLabels,
     InnerProduct,
     MessageAttack,
+    PoisonFeatures,
     Random,
+    ShiftLabels,
     SignFlip,
+    Sybil,
 )
 from nefele.robust.bounds import InfluenceBound, WorstNodes, influence_bound
 from nefele.robust.detection import Saturation, Suspects, saturation, suspects
 from nefele.robust.guarded import Guarded
 from nefele.robust.leaving import Without, without_node
-from nefele.robust.poisoning import (
-    Backdoor,
-    CleanLabel,
-    FlipLabels,
-    PoisonFeatures,
-    ShiftLabels,
-    Sybil,
-)
 from nefele.robust.rules import (
     CentredClip,
     Clip,
