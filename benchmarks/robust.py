@@ -137,7 +137,8 @@ def write() -> None:
         "How the strengths were set: by hand, not by cross-validation, and not alike. On the "
         "generated network l2 and huber were first measured with lam = 0.015 on these five seeds, "
         "then again with 0.012, after Sybil edges had more than doubled the error of two networks "
-        "under l2 (2.08 and 2.13 times) and the backdoor had won 0.99; the table has 0.012. The quadratic penalty has the first value that was tried, "
+        "under l2 (2.08 and 2.13 times) and the backdoor had won 0.99; the table has 0.012. The "
+        "quadratic penalty has the first value that was tried, "
         "0.1. So columns say which defence holds, not which penalty fits best, and l2 has had a "
         "choice on the seeds that it is judged by.",
         "",
