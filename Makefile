@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
-  bench-sites-peers bench-grouped clean
+  bench-sites-peers bench-grouped bench-robust clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -64,6 +64,9 @@ bench-sites-peers: $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed
 
 bench-sites: $(STAMP)
 	$(BIN)/python benchmarks/sites.py
+
+bench-robust: $(STAMP)
+	$(BIN)/python benchmarks/robust.py
 
 # nefele beside mixed models, boosting and the rest, and the packages that hold the data.
 bench-grouped: $(PEERS)/grouped/.installed

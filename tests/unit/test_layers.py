@@ -46,6 +46,7 @@ RULES = Rules(
         "result": {"problem"},
         "paths": {"solvers"},
         "baselines": {"runtime"},
+        "robust": {"theory"},
         "runtime": {"privacy", "robust"},
         "accountable": {"estimators"},
         "agnostic": {"estimators", "selection"},

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from nefele.cli._common import Interrupted, memory_message, say
+from nefele.cli.attack import attack
 from nefele.cli.audit import audit
 from nefele.cli.check import check
 from nefele.cli.federation import federation
@@ -114,7 +115,7 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-_RUNS = (demo, check, graph, fit, predict, report, path, audit, trust, init, run, reproduce)
+_RUNS = (demo, check, graph, fit, predict, report, path, audit, trust, attack, init, run, reproduce)
 for _command in _RUNS:
     app.command(_command.__name__)(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):

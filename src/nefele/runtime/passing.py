@@ -6,13 +6,14 @@ vectorised solvers, equal to rounding, for tests and teaching, under faults if o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.problem import Problem
+from nefele.program import Program
 from nefele.runtime.drivers import InProcess
 from nefele.runtime.faults import Faults
 from nefele.runtime.part import Part, join, split
@@ -22,6 +23,7 @@ from nefele.solvers import FedRelax, PrimalDual
 from nefele.solvers.fedrelax import Block, colours, contraction, prox_steps
 
 ProxError = float | Callable[[int], float]
+Wrap = Mapping[Any, Callable[[Program[Any]], Program[Any]]]
 
 
 def pass_messages(
@@ -34,6 +36,7 @@ def pass_messages(
     exchange: str = "wait",
     prox_error: ProxError | None = None,
     seed: int = 0,
+    wrap: Wrap | None = None,
 ) -> Run:
     """Run NFL, Algorithm 1, between the parts of a problem.
 
@@ -61,6 +64,8 @@ def pass_messages(
         function of k = 1, 2, ... The method tolerates errors with a finite sum, such as 1/k^2.
     seed : int
         Of the directions of these errors.
+    wrap : dict of part to callable, optional
+        What changes a part's program, such as an attack of `nefele.robust`.
 
     Examples
     --------
@@ -79,6 +84,7 @@ def pass_messages(
     error = _errors(prox_error, seed)
     shares, program = split(problem, parts), algorithm1 if wait else algorithm1_latest
     programs = {part.name: program(part, solver, rounds, error(part)) for part in shares}
+    programs = wrapped(programs, wrap)
     driver = InProcess(_links(shares), programs, faults, wait=wait, steps=1 if wait else 2)
     driver.run(rounds)
     return Run(problem, *join(problem, shares), driver.ledger, rounds, _steps(problem, shares))
@@ -94,6 +100,7 @@ def relax_messages(
     noise: float = 0.0,
     seed: int | None = None,
     transcript: bool = False,
+    wrap: Wrap | None = None,
 ) -> Run:
     """Run FedRelax on parameters (AGN, Algorithm 1) between the parts of a problem, from zero.
 
@@ -117,6 +124,9 @@ def relax_messages(
         and no guarantee of privacy.
     transcript : bool
         Whether the ledger keeps the messages themselves, for an audit.
+    wrap : dict of part to callable, optional
+        What changes a part's program, such as an attack or a guard of `nefele.robust`. What is
+        proven of a run holds for programs as they are.
 
     Examples
     --------
@@ -134,7 +144,8 @@ def relax_messages(
     if schedule != "jacobi" and len(shares) < problem.graph.n_nodes:
         raise ValueError(f'parts of several nodes move at once: use "jacobi"; got "{schedule}".')
     error = _noise(solver)
-    programs = {part.name: fedrelax(part, rounds, error(part)) for part in shares}
+    own = {part.name: fedrelax(part, rounds, error(part)) for part in shares}
+    programs = wrapped(own, wrap)
     driver = InProcess(_links(shares), programs, faults, wait=False)
     names = [part.name for part in shares]
     groups = None
@@ -167,6 +178,24 @@ def _relaxed(
     bound = float(factor * first / (1 - kappa)) if kappa < 1 else np.inf
     flow = problem.smooth_flow(w)
     return Run(problem, w, flow, driver.ledger, rounds, steps, kappa, stale, factor, bound)
+
+
+def wrapped(programs: dict[Any, Program[Any]], wrap: Wrap | None) -> dict[Any, Program[Any]]:
+    """The programs, some of them changed by what `wrap` has for their part.
+
+    Examples
+    --------
+    >>> wrapped({"a": 1}, {"b": str})
+    Traceback (most recent call last):
+    ValueError: wrap must name parts of the network; 'b' is none. Parts: 'a'.
+    """
+    wrap = {} if wrap is None else dict(wrap)
+    if strange := [name for name in wrap if name not in programs]:
+        parts = ", ".join(map(repr, list(programs)[:10]))
+        raise ValueError(
+            f"wrap must name parts of the network; {strange[0]!r} is none. Parts: {parts}."
+        )
+    return {q: wrap[q](program) if q in wrap else program for q, program in programs.items()}
 
 
 def _links(parts: list[Part]) -> dict[Any, list[Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 from nefele._ids import describe
 from nefele.estimators.design import Rows
 from nefele.runtime.drivers import InProcess
+from nefele.runtime.passing import Wrap, wrapped
 from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt
@@ -17,7 +18,10 @@ from nefele.sites.noisy import fresh_release
 
 
 def learn_together(
-    federation: Federation, rows: Mapping[str, Rows], gone: tuple[str, ...] = ()
+    federation: Federation,
+    rows: Mapping[str, Rows],
+    gone: tuple[str, ...] = (),
+    wrap: Wrap | None = None,
 ) -> dict[str, Learnt]:
     """What all members would learn, without keys and messages: the same numbers, bit for bit.
 
@@ -28,6 +32,8 @@ def learn_together(
         As `Site.rows` reads them.
     gone : tuple of str
         Members that do not take part.
+    wrap : dict of member to callable, optional
+        What changes a member's program, such as an attack of `nefele.robust`.
 
     Returns
     -------
@@ -56,7 +62,7 @@ def learn_together(
         ).run()
         for name in net.members
     }
-    return InProcess(net.links, programs).run()
+    return InProcess(net.links, wrapped(programs, wrap)).run()
 
 
 def _check(federation: Federation, name: str, rows: Rows) -> None:

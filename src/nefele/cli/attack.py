@@ -1,0 +1,136 @@
+"""`nefele attack`: what captured nodes could do to the others, and which defence holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nefele.cli import _options as options
+from nefele.cli._common import Json, Quiet, input_errors, print_json, progress_for, say, teller
+from nefele.cli._options import Flag, as_config, split_names
+
+
+def attack(
+    data: options.Data,
+    node: options.Node,
+    target: options.Target,
+    features: options.Features = None,
+    graph: Annotated[
+        str | None, Flag(help="Edge file (source, target, perhaps weight), or learn.")
+    ] = None,
+    coords: options.Coords = None,
+    captured: Annotated[
+        str | None,
+        Flag(metavar="IDS", help="Captured nodes, comma between them.", show_default="--worst"),
+    ] = None,
+    worst: Annotated[int, Flag(help="Capture so many nodes, those that would allow most.")] = 1,
+    attacks: Annotated[
+        str | None, Flag(metavar="NAMES", help="Comma between them.", show_default="all")
+    ] = None,
+    defences: Annotated[
+        str | None,
+        Flag(
+            metavar="NAMES",
+            help="Of none (quadratic), l2, huber, clip, trimmed mean, median, geometric median, "
+            "krum, centred clipping, fltrust; comma between them.",
+            show_default="the first four and median",
+        ),
+    ] = None,
+    k: Annotated[int, Flag("--k", help="Neighbours of each node in a graph that is made.")] = 5,
+    alpha: Annotated[
+        float | None, Flag(help="Strength of the coupling.", show_default="by cross-validation")
+    ] = None,
+    task: options.Task = "regression",
+    weighting: options.Weighting = "rows",
+    seed: Annotated[int, Flag(help="For held-out rows, folds and attacks.")] = 0,
+    folds: options.Folds = 5,
+    n_alphas: Annotated[int, Flag(help="Strengths of the coupling tried.")] = 10,
+    standardize: options.Standardize = True,
+    l2: options.Ridge = None,
+    drop_missing: options.DropMissing = False,
+    allow_isolates: Annotated[
+        bool, Flag("--allow-isolates", help="Let nodes have no edge in the file of --graph.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Attack the network of a data file, and say which defence holds.
+
+    Exit code 0 when some defence held against all attacks, 1 when none did, 2 for bad input.
+    """
+    given = locals()
+    from nefele.runs.attack_scene import attack_file
+
+    with input_errors():
+        given["alpha"] = "auto" if alpha is None else alpha
+        config = as_config(given, penalty="l2", out=None)
+        facts = attack_file(
+            config,
+            split_names(captured, "--captured"),
+            worst,
+            split_names(attacks, "--attacks"),
+            split_names(defences, "--defences"),
+            progress_for(quiet or json),
+            teller(quiet),
+        )
+    if json:
+        print_json(facts)
+    else:
+        _show(facts, quiet)
+    if not facts["holds"]:
+        raise typer.Exit(1)
+
+
+def _show(facts: dict[str, Any], quiet: bool) -> None:
+    if not quiet:
+        say(
+            f"{facts['rows']} rows of {facts['nodes']} nodes with {facts['edges']} edges; errors "
+            f"at {facts['held_out_rows']} held-out rows."
+        )
+        say(f"Captured ({facts['captured_by']}): {', '.join(facts['captured'])}.")
+    _print_table(facts)
+    for line in _sentences(facts) if not quiet else ():
+        say(line)
+    holds = ", ".join(facts["holds"])
+    say(f"Held against all attacks: {holds}." if holds else "No defence held against all attacks.")
+
+
+def _print_table(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shields = list(dict.fromkeys(row["defence"] for row in facts["table"]))
+    table = Table(title=f"Error of honest nodes ({facts['metric']}); * the attack succeeded")
+    table.add_column("attack", no_wrap=True)
+    for name in shields:
+        table.add_column(name, justify="right")
+    for attack in dict.fromkeys(row["attack"] for row in facts["table"]):
+        rows = {row["defence"]: row for row in facts["table"] if row["attack"] == attack}
+        table.add_row(attack, *(_cell(rows[name]) for name in shields))
+    Console(highlight=False).print(table)
+
+
+def _cell(row: dict[str, Any]) -> str:
+    error = "-" if row["error"] is None else f"{row['error']:.4g}"
+    return error + ("*" if row["success"] > 0.5 else "")
+
+
+def _sentences(facts: dict[str, Any]) -> list[str]:
+    bound = facts["bound"]
+    lines = [
+        f"Under l2 the captured nodes can move all others together by {bound['total']:.4g} at "
+        f"most. {bound['reason']}"
+        if bound["total"] is not None
+        else f"Under l2 no bound is proven. {bound['reason']}"
+    ]
+    used = [row["over_bound"] for row in facts["table"] if row["over_bound"] is not None]
+    if used:
+        lines.append(f"Of what is allowed the attacks used {max(used):.1%} at most.")
+    if facts["suspects"]:
+        lines.append(f"Suspicious before any attack: {', '.join(facts['suspects'])}.")
+    lines.append(
+        "An attack succeeds when the error more than doubles; a backdoor, when it wins more than "
+        "half of the stamped rows."
+    )
+    return [*lines, *(f"Note: {note}" for note in facts["notes"])]

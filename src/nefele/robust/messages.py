@@ -1,0 +1,216 @@
+"""Attacks on what nodes say: programs that send something else than they should.
+
+Each is a small object that is called with a program and gives one that behaves badly, whoever
+drives it: in one process or between sites.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array, check_count, check_number
+from nefele.program import Exchange, Heard, Program
+from nefele.robust.guarded import with_arrays
+
+_SAID = ("parameters", "predictions", "probabilities")
+
+
+class MessageAttack(ABC):
+    """A node that computes as agreed and says something else.
+
+    A subclass gives `say`. `contents` are the messages that are changed; sums stay honest.
+    """
+
+    contents: tuple[str, ...] = _SAID
+
+    @abstractmethod
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        """What is sent instead of `own`, with the last rows heard, shape (k, own.size)."""
+
+    def __call__(self, program: Program[Any]) -> Program[Any]:
+        """The program with its messages changed."""
+        draw = np.random.default_rng(getattr(self, "seed", 0))
+        known: dict[Any, Array] = {}
+        answer: Any = None
+        while True:
+            try:
+                request = program.send(answer)
+            except StopIteration as end:
+                return end.value
+            ours = isinstance(request, Exchange) and request.content in self.contents
+            answer = yield self._changed(request, known, draw) if ours else request
+            if ours and isinstance(answer, Heard):
+                known.update(answer.rows)
+
+    def _changed(
+        self, request: Exchange, known: dict[Any, Array], draw: np.random.Generator
+    ) -> Exchange:
+        said = {}
+        for name, array in request.arrays.items():
+            own = np.asarray(array, dtype=float)
+            alike = [np.ravel(rows) for rows in known.values() if np.size(rows) == own.size]
+            heard = np.stack(alike) if alike else np.zeros((0, own.size))
+            with np.errstate(over="ignore"):
+                new = np.asarray(self.say(own.ravel(), heard, draw), dtype=float)
+            said[name] = np.broadcast_to(new, own.size).reshape(own.shape).copy()
+        return with_arrays(request, said)
+
+
+@dataclass(frozen=True)
+class Constant(MessageAttack):
+    """Says the same number, or vector, whatever it has learnt.
+
+    Examples
+    --------
+    >>> Constant(1e6).say(np.zeros(2), np.zeros((0, 2)), np.random.default_rng(0)).tolist()
+    [1000000.0, 1000000.0]
+    """
+
+    value: Any = 1e6
+
+    def __post_init__(self) -> None:
+        value = np.asarray(self.value, dtype=float)
+        if value.ndim > 1 or not np.isfinite(value).all():
+            raise ValueError(
+                f"value must be a finite number or vector; got {self.value!r}. What is not finite "
+                "is refused by every driver."
+            )
+
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        return np.broadcast_to(np.asarray(self.value, dtype=float), own.shape)
+
+
+@dataclass(frozen=True)
+class Random(MessageAttack):
+    """Says noise of this size, new in every round and for every neighbour.
+
+    Examples
+    --------
+    >>> Random(10.0, seed=1).say(np.zeros(1), np.zeros((0, 1)), np.random.default_rng(1)).round(2)
+    array([3.46])
+    """
+
+    size: float = 10.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number(self.size, "size", low=0.0)
+        check_count(self.seed, "seed")
+
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        return self.size * draw.standard_normal(own.shape)
+
+
+@dataclass(frozen=True)
+class SignFlip(MessageAttack):
+    """Says its own model with the sign turned, `factor` times as large.
+
+    Examples
+    --------
+    >>> SignFlip(2.0).say(np.ones(2), np.zeros((0, 2)), np.random.default_rng(0)).tolist()
+    [-2.0, -2.0]
+    """
+
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number(self.factor, "factor", low=0.0, strict=True)
+
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        return -self.factor * own
+
+
+@dataclass(frozen=True)
+class Alie(MessageAttack):
+    """A little is enough: the mean of what it heard, moved by z standard deviations.
+
+    Near enough to the others to pass for one of them (Baruch et al. 2019).
+
+    Examples
+    --------
+    >>> heard = np.array([[0.0], [2.0]])
+    >>> Alie(1.0).say(np.zeros(1), heard, np.random.default_rng(0)).tolist()
+    [0.0]
+    """
+
+    z: float = 1.5
+
+    def __post_init__(self) -> None:
+        check_number(self.z, "z", low=0.0, strict=True)
+
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        return own if not len(heard) else heard.mean(axis=0) - self.z * heard.std(axis=0)
+
+
+@dataclass(frozen=True)
+class InnerProduct(MessageAttack):
+    """The mean of what it heard, turned round and scaled (Xie et al. 2019).
+
+    Examples
+    --------
+    >>> heard = np.array([[1.0], [3.0]])
+    >>> InnerProduct(1.5).say(np.zeros(1), heard, np.random.default_rng(0)).tolist()
+    [-3.0]
+    """
+
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number(self.factor, "factor", low=0.0, strict=True)
+
+    def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
+        return -self.factor * (heard.mean(axis=0) if len(heard) else own)
+
+
+@dataclass(frozen=True)
+class Curious:
+    """Behaves as agreed, and keeps all it hears: what a neighbour learns without any fault.
+
+    Parameters
+    ----------
+    contents : tuple of str
+        Which messages it keeps.
+
+    Attributes
+    ----------
+    notes : list of (content, sender, array)
+        In the order in which they came.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> from nefele.runtime import pass_messages
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> spy = Curious()
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> run = pass_messages(problem, 200, wrap={0: spy})
+    >>> spy.models()[1].round(4).tolist(), run.w[1].round(4).tolist()
+    ([[3.5]], [3.5])
+    """
+
+    contents: tuple[str, ...] = _SAID
+    notes: list[tuple[str, Any, Array]] = field(default_factory=list, repr=False, compare=False)
+
+    def __call__(self, program: Program[Any]) -> Program[Any]:
+        """The program, with a note of all it hears."""
+        answer: Any = None
+        while True:
+            try:
+                request = program.send(answer)
+            except StopIteration as end:
+                return end.value
+            answer = yield request
+            if isinstance(request, Exchange) and isinstance(answer, Heard):
+                self._note(request.content, answer)
+
+    def _note(self, content: str, heard: Heard) -> None:
+        if content in self.contents:
+            self.notes.extend((content, q, np.array(rows)) for q, rows in heard.rows.items())
+
+    def models(self) -> dict[Any, Array]:
+        """The last rows of each neighbour."""
+        return {sender: rows for _, sender, rows in self.notes}

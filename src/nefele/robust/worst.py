@@ -1,0 +1,65 @@
+"""Which nodes' capture would allow most."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from nefele._checks import check_count
+from nefele.problem import Problem
+from nefele.robust.bounds import WorstNodes, influence_bound
+
+_MOST = 5000  # sets that are all compared
+
+
+def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
+    """The k nodes whose capture would allow most, by the sum of `influence_bound`.
+
+    All sets are compared while there are at most 5000; otherwise the worst node is taken, then
+    the worst beside it, and so on.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a norm or Huber as penalty.
+    k : int
+        Less than the number of nodes.
+
+    Returns
+    -------
+    WorstNodes
+
+    Examples
+    --------
+    >>> from nefele import LocalData, Problem
+    >>> from nefele.graphs import chain
+    >>> from nefele.robust import worst_nodes
+    >>> data = LocalData.from_list([([[1.0]], [0.0])] * 5)
+    >>> worst_nodes(Problem(chain(5), data, lam=1.0), 2).nodes
+    [1, 3]
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    k, n = check_count(k, "k", low=1), problem.graph.n_nodes
+    if k >= n:
+        raise ValueError(f"k must leave an honest node of the {n}; got {k}.")
+    one = influence_bound(problem, problem.graph.ids[:1])
+    if not np.isfinite(one.kappa):
+        raise ValueError(f"worst_nodes needs a bound. {one.reason}")
+
+    def reach(nodes: tuple[int, ...]) -> float:
+        total = influence_bound(problem, problem.graph.ids[list(nodes)]).total
+        return total if np.isfinite(total) else -1.0
+
+    exact = comb(n, k) <= _MOST
+    chosen: tuple[int, ...] = ()
+    if exact:
+        chosen = max(combinations(range(n), k), key=reach)
+    else:
+        for _ in range(k):
+            rest = (i for i in range(n) if i not in chosen)
+            chosen = max(((*chosen, i) for i in rest), key=reach)
+    ids = problem.graph.ids[sorted(chosen)]
+    return WorstNodes(ids.tolist(), influence_bound(problem, ids), exact)

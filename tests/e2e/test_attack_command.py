@@ -1,0 +1,90 @@
+"""`nefele attack`: the table, the exit codes, JSON, and what is refused."""
+
+import json
+
+import polars as pl
+import pytest
+
+from tests.e2e.commands import edges, refused, run, weather
+
+BASE = ("attack", "weather.csv", "--node", "station", "--target", "tmax")
+BASE += ("--features", "wind,pressure")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    weather().write_csv(tmp_path / "weather.csv")
+    edges().write_csv(tmp_path / "edges.csv")
+    return tmp_path
+
+
+def facts_of(*args, cwd):
+    done = run(*BASE, *args, "--json", cwd=cwd)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_defence_that_holds_and_one_that_does_not(folder):
+    args = ("--graph", "edges.csv", "--alpha", "0.05", "--captured", "002,007")
+    code, facts = facts_of(*args, "--attacks", "constant,labels flipped", cwd=folder)
+    rows = {(row["attack"], row["defence"]): row for row in facts["table"]}
+    assert code == 0 and "l2" in facts["holds"] and "none (quadratic)" not in facts["holds"]
+    assert facts["captured"] == ["002", "007"] and facts["captured_by"] == "named"
+    assert rows["constant", "none (quadratic)"]["success"] == 1.0
+    assert rows["constant", "none (quadratic)"]["bound"] is None
+    assert 0 < rows["constant", "l2"]["over_bound"] <= 1
+    assert rows["constant", "l2"]["bound"] == pytest.approx(facts["bound"]["total"])
+    assert set(facts["bound"]["per_node"]) == {f"{i:03d}" for i in range(10)} - {"002", "007"}
+
+
+def test_no_defence_holds(folder):
+    args = ("--graph", "edges.csv", "--alpha", "1", "--attacks", "constant")
+    code, facts = facts_of(*args, "--defences", "none (quadratic)", cwd=folder)
+    assert code == 1 and facts["holds"] == [] and facts["captured_by"] == "allow most"
+
+
+def test_strengths_are_chosen_and_graphs_learnt(folder):
+    args = ("--graph", "learn", "--n-alphas", "4", "--folds", "2", "--attacks", "labels shifted")
+    _, facts = facts_of(*args, "--defences", "l2,clip", cwd=folder)
+    assert facts["edges"] > 0 and len({facts["lam"]["l2"], facts["lam"]["squared_l2"]}) == 2
+
+
+def test_classes(folder):
+    table = weather()
+    table = table.with_columns((pl.col("tmax") > pl.col("tmax").median()).alias("warm"))
+    table.with_columns(pl.col("warm").cast(pl.String)).write_csv(folder / "warm.csv")
+    done = run("attack", "warm.csv", "--node", "station", "--target", "warm", "--features",
+               "wind,pressure", "--coords", "lat,lon", "--task", "classification", "--alpha",
+               "0.05", "--l2", "0.05", "--attacks", "clean label,backdoor", "--defences",
+               "l2", "--json", cwd=folder)  # fmt: skip
+    facts = json.loads(done.stdout)
+    assert facts["metric"] == "share of wrong rows" and facts["suspects"] is None
+    assert all(0 <= row["error"] <= 1 for row in facts["table"])
+    # The ridge spares the intercept, so no loss is strongly convex in it.
+    assert facts["bound"]["total"] is None and facts["bound"]["reason"].startswith("None")
+
+
+def test_words(folder):
+    args = (*BASE, "--graph", "edges.csv", "--alpha", "0.05", "--attacks", "constant")
+    done = run(*args, "--defences", "l2", cwd=folder)
+    assert done.returncode == 0 and "Captured (allow most): " in done.stdout
+    assert "Held against all attacks: l2." in done.stdout
+    quiet = run(*args, "--defences", "l2", "--quiet", cwd=folder)
+    assert "Captured" not in quiet.stdout and "Held against" in quiet.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--captured", "zz"), "Captured nodes must be nodes of the graph; unknown: 'zz'"),
+        (("--attacks", "magic"), 'No attack "magic"'),
+        (("--defences", "medain"), 'Did you mean "median"?'),
+        (("--worst", "0"), "worst must be an integer >= 1"),
+        (("--worst", "10"), "k must leave an honest node"),
+        (("--alpha", "-1"), "alpha"),
+        (("--target", "nothing"), "nothing"),
+    ],
+)
+def test_bad_input(folder, args, message):
+    alpha = () if "--alpha" in args else ("--alpha", "0.1")
+    assert message in refused(*BASE, "--graph", "edges.csv", *alpha, *args, cwd=folder)

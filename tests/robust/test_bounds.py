@@ -1,0 +1,226 @@
+"""What captured nodes can do at most: never more than the bound, and nearly as much."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nefele import Graph, LocalData, Problem, solve
+from nefele.losses import Logistic
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Partial
+from nefele.robust import influence_bound, worst_nodes
+from nefele.robust.bounds import steepest
+from nefele.theory import label_sensitivity
+from tests.robust.networks import alone, held, small_problem
+
+PENALTIES = ("l2", "l1", "linf", "huber")
+FAR = 30.0  # from where a captured node pulls as hard as it can
+_TOL = 1e-10
+
+
+def attack(problem, attackers, seed, steps=3):
+    """Captured nodes that go, step by step, where they move the honest ones furthest.
+
+    Returns the changes of all parameters that the steps ended with.
+    """
+    rng = np.random.default_rng(seed)
+    honest = np.setdiff1d(np.arange(problem.graph.n_nodes), attackers)
+    base = solve(alone(problem, attackers), tol=_TOL).w
+    way = {i: rng.standard_normal(problem.d) for i in attackers}
+    changes = []
+    for _ in range(steps):
+        place = {i: FAR * v / (np.linalg.norm(v) or 1.0) for i, v in way.items()}
+        change = solve(held(problem, place), tol=_TOL).w - base
+        changes.append(change)
+        pulls = problem.graph.adjacency[:, honest] @ change[honest]
+        way = {i: pulls[i] if pulls[i].any() else way[i] for i in attackers}
+    return changes
+
+
+def shares(problem, attackers, changes):
+    """Largest change over its bound, of a node and of all together."""
+    bound = influence_bound(problem, attackers)
+    honest = np.setdiff1d(np.arange(problem.graph.n_nodes), attackers)
+    most = 0.0
+    for change in changes:
+        size = np.linalg.norm(change, axis=1)[honest]
+        assert bound.covered[honest].all()
+        allowed = bound.per_node[honest]
+        assert (size <= allowed * (1 + 1e-6) + 1e-5).all()
+        assert np.linalg.norm(size) <= bound.total * (1 + 1e-6) + 1e-5
+        if bound.total > 1e-2:
+            most = max(most, float(np.linalg.norm(size)) / bound.total)
+    return most
+
+
+def check(penalty, problems, attacks):
+    most = []
+    for seed in range(problems):
+        problem, attackers = small_problem(seed, penalty)
+        found = [attack(problem, attackers, [seed, k]) for k in range(attacks)]
+        most.append(shares(problem, attackers, [c for changes in found for c in changes]))
+    assert max(most) > 0.95
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_no_attack_exceeds_the_bound(penalty):
+    check(penalty, 12, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_a_thousand_attacks_never_exceed_the_bound(penalty):
+    check(penalty, 50, 20)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "linf", HuberPenalty(0.01)])
+def test_one_node_with_one_edge_is_tight(penalty):
+    data = LocalData.from_list([([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), None])
+    problem = Problem(Graph.from_edges([(0, 1)]), data, penalty=penalty, lam=0.3)
+    bound = influence_bound(problem, [1])
+    found = solve(held(problem, {1: [20.0, 20.0 if penalty == "l1" else 0.0]}), tol=_TOL)
+    moved = float(np.linalg.norm(found.w[0]))
+    assert 0.95 * bound.total < moved <= bound.total * (1 + 1e-6)
+    assert bound.per_node[0] == pytest.approx(bound.total)
+
+
+def test_the_formula_of_the_sum():
+    """(lam kappa / alpha) sqrt(sum_i a_i^2), with equal losses and one connected part."""
+    data = LocalData.from_list([(2 * np.eye(2), [0.0, 0.0])] * 4)
+    graph = Graph.from_edges([(0, 1), (1, 2), (0, 3), (2, 3)], weight=[1.0, 1.0, 2.0, 3.0])
+    found = influence_bound(Problem(graph, data, penalty="l1", lam=0.5), [3])
+    alpha = 4.0  # 2 X^T X / 2 with X = 2 I
+    expected = 0.5 * math.sqrt(2) / alpha * math.sqrt(2.0**2 + 3.0**2)
+    assert found.alpha == pytest.approx(alpha)
+    assert found.total == pytest.approx(expected)
+    assert found.force[:3] == pytest.approx(0.5 * math.sqrt(2) * np.array([2.0, 0.0, 3.0]))
+    assert np.isnan(found.per_node[3]) and (found.per_node[:3] <= found.total).all()
+
+
+def test_parts_that_attackers_do_not_touch_do_not_move():
+    data = LocalData.from_list([([[1.0]], [0.0])] * 5)
+    graph = Graph.from_edges([(0, 1), (1, 2), (3, 4)])
+    found = influence_bound(Problem(graph, data, lam=1.0), [2])
+    assert found.per_node[[3, 4]].tolist() == [0.0, 0.0]
+    cut = influence_bound(Problem(graph, data, lam=1.0), [1])
+    assert cut.per_node[0] == pytest.approx(0.5)  # node 2 moves apart from it
+
+
+def test_nodes_without_rows_are_not_covered_and_pull_twice():
+    """0 - 1 - 2 with node 2 captured and node 1 without rows: 1 may do anything in both fits."""
+    data = LocalData.from_list([([[1.0]], [0.0]), None, ([[1.0]], [9.0])])
+    graph = Graph.from_edges([(0, 1), (1, 2)], weight=[1.0, 3.0])
+    found = influence_bound(Problem(graph, data, lam=0.4), [2])
+    assert found.covered.tolist() == [True, False, False]
+    assert found.per_node[0] == pytest.approx(2 * 0.4 / 2.0)
+    assert np.isinf(found.per_node[1]) and "Not covered: 1" in found.reason
+
+
+def test_nodes_without_rows_out_of_reach_do_not_widen_the_bound():
+    data = LocalData.from_list([None, ([[1.0]], [0.0]), ([[1.0]], [9.0])])
+    found = influence_bound(Problem(Graph.from_edges([(0, 1), (1, 2)]), data, lam=0.4), [2])
+    assert found.per_node[1] == pytest.approx(0.4 / 2.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_holds_where_rows_are_missing(seed):
+    problem, attackers = small_problem(seed, "l2")
+    data, n = problem.data, problem.graph.n_nodes
+    empty = next(i for i in range(n) if i not in attackers)
+    rows = [None if i == empty else (data.X[a:b], data.y[a:b])
+            for i, (a, b) in enumerate(zip(data.ptr, data.ptr[1:], strict=False))]  # fmt: skip
+    problem = Problem(problem.graph, LocalData.from_list(rows), lam=problem.lam)
+    bound = influence_bound(problem, attackers)
+    with pytest.warns() if _lonely(problem, attackers) else _quiet():
+        changes = attack(problem, attackers, seed)
+    for change in changes:
+        size = np.linalg.norm(change, axis=1)
+        ok = bound.covered
+        assert (size[ok] <= bound.per_node[ok] * (1 + 1e-6) + 1e-5).all()
+
+
+def _lonely(problem, attackers):
+    """Whether without the attackers' edges some part has no rows, which a solve warns of."""
+    return bool(alone(problem, attackers).undetermined.any())
+
+
+def _quiet():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def test_logistic_losses_are_covered_by_their_ridge_only():
+    data = LocalData.from_list([([[1.0], [-1.0]], [1.0, -1.0])] * 2)
+    graph = Graph.from_edges([(0, 1)])
+    plain = influence_bound(Problem(graph, data, Logistic(), lam=0.1), [1])
+    assert not plain.certified and plain.reason.startswith("None: no honest loss")
+    ridge = influence_bound(Problem(graph, data, Logistic(l2=0.5), lam=0.1), [1])
+    assert ridge.total == pytest.approx(0.1 / 1.0)
+
+
+def test_the_quadratic_penalty_has_no_bound():
+    problem, attackers = small_problem(1, "squared_l2")
+    found = influence_bound(problem, attackers)
+    assert not found.certified and np.isinf(found.total)
+    assert found.reason.startswith("None: the quadratic penalty pulls the harder")
+    rows = np.isin(problem.data.row_node, attackers)
+    assert found.per_label == label_sensitivity(problem)[rows].max()
+    near = solve(held(problem, dict.fromkeys(attackers, np.ones(problem.d))), tol=_TOL).w
+    far = solve(held(problem, dict.fromkeys(attackers, 1e3 * np.ones(problem.d))), tol=_TOL).w
+    honest = np.setdiff1d(np.arange(problem.graph.n_nodes), attackers)
+    assert np.abs((far - near)[honest]).max() > 10
+
+
+@pytest.mark.parametrize(
+    ("penalty", "slope"),
+    [(L2Norm(), 1), (LinfNorm(), 1), (L1Norm(), 2), (Lp(1.5), 4 ** (1 / 6)), (Lp(3), 1),
+     (Partial(L1Norm(), [0, 1]), math.sqrt(2)), (HuberPenalty(0.1), 1)],
+)  # fmt: skip
+def test_slopes_are_the_largest_over_many_directions(penalty, slope):
+    assert steepest(penalty, 4) == pytest.approx(slope)
+    v = np.random.default_rng(0).standard_normal((20_000, 4))
+    v = np.vstack([v, np.eye(4), np.ones((1, 4))]) * 1e3
+    v = np.vstack([v, np.eye(4)[:2].sum(axis=0) * 1e3])
+    found = (penalty.value(v) / np.linalg.norm(v, axis=1)).max()
+    assert found <= slope * (1 + 1e-9) and found > 0.99 * slope
+
+
+def test_worst_nodes_are_the_worst_of_all_sets():
+    problem, _ = small_problem(3, "l2")
+    n = problem.graph.n_nodes
+    for k in (1, 2):
+        found = worst_nodes(problem, k)
+        sets = [[i] for i in range(n)] if k == 1 else [[i, j] for i in range(n) for j in range(i)]
+        most = max(influence_bound(problem, nodes).total for nodes in sets)
+        assert found.exact and found.bound.total == pytest.approx(most)
+
+
+def test_many_nodes_are_chosen_one_after_the_other():
+    data = LocalData.from_list([([[1.0]], [0.0])] * 60)
+    hubs = [(0, i) for i in range(3, 20)] + [(1, i) for i in range(20, 40)]
+    graph = Graph.from_edges([*hubs, *((2, i) for i in range(40, 60))], nodes=np.arange(60))
+    found = worst_nodes(Problem(graph, data, lam=1.0), 3)
+    assert found.nodes == [0, 1, 2] and not found.exact
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: influence_bound(p, ["x"]), "Captured nodes must be nodes of the graph"),
+        (lambda p: influence_bound(p, []), "one captured node at least"),
+        (lambda p: influence_bound(p, p.graph.ids), "Some node must be honest"),
+        (lambda p: influence_bound(p.graph, [0]), "problem must be a Problem; got Graph"),
+        (lambda p: worst_nodes(p, 0), "k must be an integer >= 1"),
+        (lambda p: worst_nodes(p, 99), "k must leave an honest node"),
+        (lambda p: worst_nodes(None), "problem must be a Problem"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(small_problem(0)[0])
+
+
+def test_worst_nodes_of_the_quadratic_penalty_says_why_not():
+    with pytest.raises(ValueError, match=r"needs a bound\. None: the quadratic"):
+        worst_nodes(small_problem(0, "squared_l2")[0])
