@@ -80,7 +80,7 @@ def test_the_quadratic_penalty_without_a_defence_fails():
 def test_a_backdoor_on_an_unspanned_feature_is_not_stopped(shield):
     at = scene(0, unspanned=True)
     outcome = play(at, attacks(at)["backdoor"], defences()[shield])
-    assert outcome.opened > 0.9
+    assert outcome.opened > 0.6
     assert play(at, attacks(at)["nobody"], defences()[shield]).opened == 0.0
 
 
