@@ -6,9 +6,12 @@ import pytest
 import statsmodels.api as sm
 
 from nefele import graphs
+from nefele.mixed.columns import Table
 from nefele.mixed.components import Form, estimate
 from nefele.mixed.coupling import Apart, Joined
+from nefele.mixed.family import CORRELATED, SLOPES, Family
 from nefele.mixed.likelihood import Likelihood
+from nefele.mixed.response import Numbers
 from nefele.mixed.statistics import Statistics
 from tests.mixed.rows import grouped, long
 
@@ -101,3 +104,26 @@ def test_a_target_without_any_variance_gives_numbers():
     flat = type(data)(data.X, np.zeros(data.n_rows), data.ptr)
     found = estimate(Likelihood(Statistics.of(flat), np.array([2])), Form(1, False, NONE))
     assert np.isfinite(found.model.b).all()
+
+
+def test_correlated_slopes_are_never_less_likely_than_without_their_correlations():
+    for seed in range(80, 120):
+        rng = np.random.default_rng(seed)
+        ids = np.repeat(np.arange(40), rng.integers(2, 20, 40))
+        x = 5 + 2 * rng.normal(size=len(ids))
+        b = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 0.3]], 40)
+        y = 1 + b[ids, 0] + (b[ids, 1] + 0.5) * x + rng.normal(size=len(ids))
+        table = Table(x[:, None], y, np.ones(len(y)), ids, 40, True, np.zeros(1, dtype=bool))
+        family = Family(table, Numbers())
+        family.choose()
+        found = {t.name: t.fit.found for t in family.tried}
+        assert found[CORRELATED].model.deviance < found[SLOPES].model.deviance + 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_step_to_correlations_never_lowers_the_likelihood(seed):
+    likelihood = Likelihood(Statistics.of(grouped(seed, n=20)), np.array([0, 1, 2]))
+    apart = estimate(likelihood, Form(3, False, NONE))
+    full = Form(3, True, NONE)
+    x = apart.correlated()
+    assert likelihood(full.F(x), full.ridge(x)).deviance <= apart.model.deviance + 1e-6

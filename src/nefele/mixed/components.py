@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -121,6 +121,23 @@ class Estimate:
     def aic(self) -> float:
         """Akaike's criterion: the deviance plus two for each component."""
         return self.model.deviance + 2.0 * len(self.x)
+
+    def correlated(self) -> Array:
+        """Free numbers of a full factor that is at least as likely, for nodes without a graph.
+
+        Deviations that do not depend on each other are a special case of those that may. From
+        them one step of expectation maximisation is taken: to the covariance of the personal
+        parts that were found, and of what is not known of them. It never lowers the likelihood.
+        """
+        model, d = self.model, len(self.ridge)
+        Z, blocks = model.personal.Z[..., :d], model.personal.blocks()
+        unknown = blocks + Z @ model.spread @ np.swapaxes(Z, 1, 2)
+        S = model.r.T @ model.r / model.s2 + self.F @ unknown.sum(axis=0) @ self.F.T
+        F = np.linalg.cholesky(S / len(model.r))
+        j = np.arange(len(F))
+        F[j, j] = np.maximum(F[j, j], _LEAST)
+        full = replace(self.form, full=True)
+        return np.concatenate([F[full.entries], self.x[len(self.form.entries[0]) :]])
 
 
 def estimate(
