@@ -14,7 +14,8 @@ from nefele.mixed.likelihood import Evaluation, Likelihood
 # Relative to the noise. At the least a coefficient is as good as common, and the likelihood still
 # tells whether it should not be. At the most the sums of squares have few digits left.
 _LEAST, _FIRST, _MOST = 1e-3, 0.3, 3e6
-_GROWTH, _MOST_GROWTH = 10.0, 6  # of a first guess from which the likelihood rises on, and times
+_GROWTH, _MOST_GROWTH = 100.0, 3  # of a first guess from which the likelihood rises on, and times
+_LARGE = _GROWTH * _FIRST  # deviations from which steps grow with them
 _LOG_RIDGE, _FIRST_RIDGE = (-4.0, 25.0), 0.01
 _UNIT = 10.0  # the optimiser's first step has length 1; factors of coefficients are smaller
 _MOST_STEPS, _TRIES = 200, 4
@@ -91,12 +92,12 @@ class Form:
         return np.concatenate([factor, np.full(self.n_groups, np.log(_FIRST_RIDGE * n_rows))])
 
     def unit(self, x: Array) -> Array:
-        """Size of the free numbers: that of their row of F where it is larger than a first guess.
+        """Size of the free numbers: 1, and in proportion to their row of F where that is large.
 
         Deviations may be thousands of times the noise, as the offsets of instruments are.
         """
         rows, _ = self.entries
-        size = np.sqrt(np.bincount(rows, x[: len(rows)] ** 2, self.p)) / _FIRST
+        size = np.sqrt(np.bincount(rows, x[: len(rows)] ** 2, self.p)) / _LARGE
         return np.concatenate([np.maximum(size, 1.0)[rows], np.ones(self.n_groups)])
 
     def bounds(self) -> list[tuple[float, float]]:
@@ -175,7 +176,14 @@ def estimate(
     >>> round(float(found.S[0, 0]), 1), round(found.model.s2, 2)
     (9.2, 1.0)
     """
-    x = _first(likelihood, form) if start is None else start
+    if start is None:
+        first = form.start(likelihood.n_rows)
+        starts, larger = [first], _larger(likelihood, form, first)
+        if (larger > first).any():
+            starts.append(larger)
+        found = (estimate(likelihood, form, x, tol=tol) for x in starts)
+        return min(found, key=lambda one: one.model.deviance)
+    x = start
     model = likelihood(form.F(x), form.ridge(x))
     for _ in range(_TRIES if len(x) else 0):
         x = _descend(likelihood, form, x, tol, abs(model.deviance) or 1.0)
@@ -187,9 +195,9 @@ def estimate(
     return Estimate(form, x, form.F(x), form.ridge(x), model)
 
 
-def _first(likelihood: Likelihood, form: Form) -> Array:
-    """A first guess, larger for deviations with which the likelihood still rises there."""
-    x, (rows, columns) = form.start(likelihood.n_rows), form.entries
+def _larger(likelihood: Likelihood, form: Form, x: Array) -> Array:
+    """A first guess of deviations far larger, where the likelihood still rises with them there."""
+    rows, columns = form.entries
     grows = np.concatenate([rows == columns, np.zeros(form.n_groups, dtype=bool)])
     for _ in range(_MOST_GROWTH):
         if not grows.any():
