@@ -161,3 +161,31 @@ def test_a_target_of_text_is_refused_with_advice():
     X, y, ids = made()
     with pytest.raises(ValueError, match=r"y must be numbers .*'u'.* use a classifier"):
         GTVRegressorCV().fit(X, np.array(["u", "v"] * len(y))[: len(y)], node_ids=ids)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_own_data_do_not_look_good_where_a_class_is_rare(seed):
+    """Most nodes have one class only: their models are sure of it, and wrong at left-out rows."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(30), 20)
+    x = rng.normal(size=600)
+    eta = -3.2 + 0.5 * rng.normal(size=30)[ids] + 0.7 * x
+    y = rng.random(600) < 1 / (1 + np.exp(-eta))
+    model = nefele.GTVClassifierCV(features="linear").fit(x[:, None], y, node_ids=ids)
+    alone = (np.bincount(ids, y) == 1).sum()  # without it a model is as sure as 19 rows allow
+    assert -model.baseline_scores_["own"] > alone * np.log(20.0) / 600
+    assert model.baseline_scores_["own"] < model.best_score_
+
+
+@pytest.mark.parametrize("unit", [0.01, 0.5])
+def test_components_do_not_depend_on_the_unit_of_small_weights(unit):
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), 10)
+    x = rng.normal(size=300)
+    y = rng.normal(size=30)[ids] + x + rng.normal(size=300)
+    found = []
+    for weight in (np.ones(300), np.full(300, unit)):
+        model = GTVRegressorCV(features="linear")
+        found.append(components_of(model.fit(x[:, None], y, node_ids=ids, sample_weight=weight)))
+    for name in ("deviation", "noise", "intraclass", "shrinkage"):
+        np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-6)

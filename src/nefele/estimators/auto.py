@@ -31,6 +31,7 @@ from nefele.mixed.columns import columns_of
 from nefele.mixed.components import Form
 from nefele.mixed.family import ONE, SLOPES, Family, Tried
 from nefele.mixed.fitting import fit
+from nefele.mixed.refits import refitted
 from nefele.mixed.response import Response
 from nefele.selection.folds import Fold
 from nefele.selection.verdict import Verdict
@@ -133,6 +134,9 @@ def _own(family: Family, response: Response, pooled: Array) -> Array:
         return np.full(len(pooled), np.nan)
     errors = np.empty(len(pooled))
     errors[columns.order] = response.errors(fitted.left_out(), columns.data.y)
+    if not response.direct:  # one step may miss what a refit finds, which knows no common part
+        again = response.errors(refitted(fitted, response), columns.data.y)
+        errors[columns.order] = np.fmax(errors[columns.order], again)
     return errors
 
 

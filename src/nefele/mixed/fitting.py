@@ -35,6 +35,8 @@ class Fit:
         The weight of a single row, see `leverages`.
     count : array of shape (n_rows,)
         How many rows each stands for.
+    target : array of shape (n_rows,)
+        The target as it is, not linearised.
     """
 
     found: Estimate
@@ -43,6 +45,7 @@ class Fit:
     eta: Array
     unit: Array
     count: Array
+    target: Array
 
     def sums(self) -> Statistics:
         """Sums of the rows, as a likelihood takes them."""
@@ -95,7 +98,7 @@ def fit(
     if response.direct:
         known = Statistics.of(data) if sums is None else sums
         found = _likeliest(Likelihood(known, personal, coupling), form, starts, tol)
-        return Fit(found, data, personal, predictions(data, personal, found), unit, weight)
+        return Fit(found, data, personal, predictions(data, personal, found), unit, weight, data.y)
     near = nested if start is None else start
     eta = response.start(data.y) if near is None else near.eta
     same = _SAME if tol > FAIR else 1e-2 * _SAME
@@ -109,7 +112,7 @@ def fit(
             raise np.linalg.LinAlgError("The linearised fit has no minimiser.")
         if np.abs(eta - before).max(initial=0.0) <= same * (1 + np.abs(eta).max(initial=0.0)):
             break
-    return Fit(found, linear, personal, eta, unit * w, weight)
+    return Fit(found, linear, personal, eta, unit * w, weight, data.y)
 
 
 def _likeliest(
