@@ -189,3 +189,20 @@ def test_components_do_not_depend_on_the_unit_of_small_weights(unit):
         found.append(components_of(model.fit(x[:, None], y, node_ids=ids, sample_weight=weight)))
     for name in ("deviation", "noise", "intraclass", "shrinkage"):
         np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute"])
+def test_robust_losses_are_judged_by_themselves(loss):
+    """Rows that are far out say little by them, and their scores are those of their own fit."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), 10)
+    x = rng.normal(size=300)
+    y = x + 3 * rng.normal(size=30)[ids] + rng.normal(size=300)
+    y += 30.0 * (rng.random(300) < 0.05)
+    model = GTVRegressorCV(loss=loss, features="linear").fit(x[:, None], y, node_ids=ids)
+    squared = GTVRegressorCV(features="linear").fit(x[:, None], y, node_ids=ids)
+    away = np.abs(model.predict(x[:, None], node_ids=ids) - y)
+    cost = away if loss == "absolute" else np.where(away <= 1, away**2 / 2, away - 0.5)
+    assert cost.mean() < -model.best_score_ < 2 * cost.mean()
+    assert -model.best_score_ < 0.2 * -squared.best_score_
+    assert model.verdict_.total(model.verdict_.coupled) == pytest.approx(-model.best_score_)
