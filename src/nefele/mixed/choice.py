@@ -15,6 +15,7 @@ from nefele.mixed.response import Response
 ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
 _NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
+_MANY = 10  # nodes of which one is no good part
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 
 
@@ -113,7 +114,7 @@ def _of_one(gain: Array, table: Table) -> bool:
     """Whether all nodes together gain, but nothing without the one that gains most."""
     by_node = np.bincount(table.owner, table.weight * gain, table.n_nodes)
     total = float(by_node.sum())
-    return len(by_node) > 2 and bool(total - by_node.max() <= 0 < total)
+    return len(by_node) >= _MANY and bool(total - by_node.max() <= 0 < total)
 
 
 def _worse_by(extra: Array, more: float, table: Table) -> float:
