@@ -175,3 +175,48 @@ def test_far_beyond_a_curve_is_said():
     plain = GTVRegressorCV(features="linear").fit(x, y, node_ids=ids)
     near, far = plain.predict([[10.0], [30.0]], node_ids=[0, 0])
     assert far > near + 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_own_data_do_not_look_good_where_a_class_is_rare(seed):
+    """Most nodes have one class only: their models are sure of it, and wrong at left-out rows."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(30), 20)
+    x = rng.normal(size=600)
+    eta = -3.2 + 0.5 * rng.normal(size=30)[ids] + 0.7 * x
+    y = rng.random(600) < 1 / (1 + np.exp(-eta))
+    model = nefele.GTVClassifierCV(features="linear").fit(x[:, None], y, node_ids=ids)
+    alone = (np.bincount(ids, y) == 1).sum()  # without it a model is as sure as 19 rows allow
+    assert -model.baseline_scores_["own"] > alone * np.log(20.0) / 600
+    assert model.baseline_scores_["own"] < model.best_score_
+
+
+@pytest.mark.parametrize("unit", [0.01, 0.5])
+def test_components_do_not_depend_on_the_unit_of_small_weights(unit):
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), 10)
+    x = rng.normal(size=300)
+    y = rng.normal(size=30)[ids] + x + rng.normal(size=300)
+    found = []
+    for weight in (np.ones(300), np.full(300, unit)):
+        model = GTVRegressorCV(features="linear")
+        found.append(components_of(model.fit(x[:, None], y, node_ids=ids, sample_weight=weight)))
+    for name in ("deviation", "noise", "intraclass", "shrinkage"):
+        np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute"])
+def test_robust_losses_are_judged_by_themselves(loss):
+    """Rows that are far out say little by them, and their scores are those of their own fit."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), 10)
+    x = rng.normal(size=300)
+    y = x + 3 * rng.normal(size=30)[ids] + rng.normal(size=300)
+    y += 30.0 * (rng.random(300) < 0.05)
+    model = GTVRegressorCV(loss=loss, features="linear").fit(x[:, None], y, node_ids=ids)
+    squared = GTVRegressorCV(features="linear").fit(x[:, None], y, node_ids=ids)
+    away = np.abs(model.predict(x[:, None], node_ids=ids) - y)
+    cost = away if loss == "absolute" else np.where(away <= 1, away**2 / 2, away - 0.5)
+    assert cost.mean() < -model.best_score_ < 2 * cost.mean()
+    assert -model.best_score_ < 0.2 * -squared.best_score_
+    assert model.verdict_.total(model.verdict_.coupled) == pytest.approx(-model.best_score_)

@@ -204,7 +204,7 @@ def test_a_saved_model_predicts_the_same_and_keeps_its_certificate(rows, tmp_pat
     assert more.status_ == "optimal"
 
 
-def test_coefficients_that_move_together_without_noise(tmp_path):
+def test_coefficients_that_move_together_without_noise():
     """A factor with columns that nearly agree: coordinates of size 1e6 that cancel."""
     rng = np.random.default_rng(0)
     ids = np.repeat(np.arange(6), 10)
@@ -214,6 +214,14 @@ def test_coefficients_that_move_together_without_noise(tmp_path):
     model = nefele.GTVRegressorCV(max_iter=2000).fit(X, y, node_ids=ids)
     assert model.status_ == "optimal"
     np.testing.assert_allclose(model.predict(X, node_ids=ids), y, atol=1e-3)
+
+
+def test_a_model_of_correlated_slopes_is_read_again(tmp_path):
+    rng = np.random.default_rng(1)
+    ids = np.repeat(np.arange(20), 12)
+    X, own = rng.normal(size=(240, 1)), rng.normal(size=20)[ids]
+    y = own + (1 + own) * X[:, 0] + 0.5 * rng.normal(size=240)
+    model = nefele.GTVRegressorCV(features="linear").fit(X, y, node_ids=ids)
     assert "correlated" in model.coupling_
     model.best_estimator_.save(tmp_path / "model.nefele")
     again = nefele.load(tmp_path / "model.nefele")

@@ -94,3 +94,34 @@ def test_unequal_noise_is_not_taken_for_personal_slopes():
         table = Table(x[:, None], y, np.ones(len(y)), owner, 48, True, np.zeros(1, dtype=bool))
         found.append(Family(table, Numbers()).choose().name)
     assert sum(name in (ONE, INTERCEPTS) for name in found) >= 14
+
+
+def noisy_nodes(seed, slope=0.0):
+    """Levels, and perhaps slopes, of nodes whose noise differs."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(40), 8)
+    x = rng.normal(size=len(owner))
+    b, sd = rng.normal(size=40), np.exp(rng.normal(size=40))
+    y = b[owner] + x + rng.normal(size=len(owner)) * sd[owner]
+    y += slope * rng.normal(size=40)[owner] * x
+    return Table(x[:, None], y, np.ones(len(y)), owner, 40, True, np.zeros(1, dtype=bool))
+
+
+def test_one_noisy_node_does_not_choose_slopes_for_all():
+    found = [Family(noisy_nodes(1000 + k), Numbers()).choose().name for k in range(20)]
+    assert sum(name in (SLOPES, CORRELATED) for name in found) <= 3
+
+
+def test_slopes_of_nodes_whose_noise_differs_are_seen():
+    found = [Family(noisy_nodes(k, slope=3.0), Numbers()).choose().name for k in range(20)]
+    assert sum(name in (SLOPES, CORRELATED) for name in found) >= 17
+
+
+def test_a_member_that_only_one_node_wants_is_left_out():
+    given = noisy_nodes(1010)
+    family = Family(given, Numbers())
+    best = family.choose()
+    slopes = [t for t in family.tried if t.name in (SLOPES, CORRELATED)]
+    gains = [np.bincount(given.owner, best.errors - t.errors) for t in slopes]
+    assert best.name in (ONE, INTERCEPTS)
+    assert all(gain.sum() > 0 > gain.sum() - gain.max() for gain in gains)

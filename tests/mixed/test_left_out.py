@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from nefele import graphs
 from nefele.data import LocalData
@@ -9,6 +10,7 @@ from nefele.mixed.components import Form
 from nefele.mixed.coupling import Apart, Joined
 from nefele.mixed.fitting import fit
 from nefele.mixed.likelihood import Likelihood
+from nefele.mixed.refits import refitted
 from nefele.mixed.response import Classes, Counts, Numbers
 from nefele.mixed.statistics import Statistics
 from tests.mixed.rows import grouped
@@ -73,3 +75,41 @@ def generated(response, seed):
     else:
         y = rng.poisson(np.exp(1.0 + eta)).astype(float)
     return LocalData(data.X, y, data.ptr)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("response", [Classes(), Counts()], ids=["classes", "counts"])
+def test_own_models_without_a_row_are_those_of_a_minimiser(response, weighted):
+    """Most nodes can be separated, or have no counts but one: a step from the fit is far off."""
+    data = rare(response, weighted)
+    fitted = fit(data, response, np.arange(2), Form(2, False, np.full(2, -1), 10 * np.eye(2)))
+    found, model = refitted(fitted, response), fitted.found.model
+    count = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+    for r in range(0, data.n_rows, 5):
+        own = data.row_node == data.row_node[r]
+        X, y, weight = data.X[own], data.y[own], count[own].copy()
+        weight[np.flatnonzero(own) == r] -= min(count[r], 1.0)
+
+        def value(u, X=X, y=y, weight=weight):
+            return weight @ response.errors(X @ (model.b + 10 * u), y) + 0.5 * u @ u
+
+        u = minimize(value, np.zeros(2), tol=1e-10).x
+        assert found[r] == pytest.approx(data.X[r] @ (model.b + 10 * u), rel=0.01, abs=0.01)
+
+
+def rare(response, weighted):
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=160), np.ones(160)])
+    y = (rng.random(160) < 0.08).astype(float)
+    if isinstance(response, Classes):
+        y = 2 * y - 1
+    weight = rng.uniform(0.5, 2.0, 160) if weighted else None
+    return LocalData(X, y, 8 * np.arange(21), sample_weight=weight)
+
+
+def test_nodes_with_too_many_rows_are_not_fitted_again(monkeypatch):
+    monkeypatch.setattr("nefele.mixed.refits._WORK", 64 * 3)
+    data = rare(Classes(), False)
+    fitted = fit(data, Classes(), np.arange(2), Form(2, False, np.full(2, -1), np.eye(2)))
+    found = refitted(fitted, Classes())
+    assert np.isfinite(found[:24]).all() and np.isnan(found[24:]).all()

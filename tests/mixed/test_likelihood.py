@@ -5,10 +5,13 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from nefele import graphs
+from nefele import LocalData, graphs
+from nefele.mixed.columns import Table
 from nefele.mixed.components import Form, estimate
 from nefele.mixed.coupling import Apart, Joined
+from nefele.mixed.family import CORRELATED, SLOPES, Family
 from nefele.mixed.likelihood import Likelihood
+from nefele.mixed.response import Numbers
 from nefele.mixed.statistics import Statistics
 from tests.mixed.rows import grouped, long
 
@@ -101,3 +104,51 @@ def test_a_target_without_any_variance_gives_numbers():
     flat = type(data)(data.X, np.zeros(data.n_rows), data.ptr)
     found = estimate(Likelihood(Statistics.of(flat), np.array([2])), Form(1, False, NONE))
     assert np.isfinite(found.model.b).all()
+
+
+def test_correlated_slopes_are_never_less_likely_than_without_their_correlations():
+    for seed in range(80, 120):
+        rng = np.random.default_rng(seed)
+        ids = np.repeat(np.arange(40), rng.integers(2, 20, 40))
+        x = 5 + 2 * rng.normal(size=len(ids))
+        b = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 0.3]], 40)
+        y = 1 + b[ids, 0] + (b[ids, 1] + 0.5) * x + rng.normal(size=len(ids))
+        table = Table(x[:, None], y, np.ones(len(y)), ids, 40, True, np.zeros(1, dtype=bool))
+        family = Family(table, Numbers())
+        family.choose()
+        found = {t.name: t.fit.found for t in family.tried}
+        assert found[CORRELATED].model.deviance < found[SLOPES].model.deviance + 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_step_to_correlations_never_lowers_the_likelihood(seed):
+    likelihood = Likelihood(Statistics.of(grouped(seed, n=20)), np.array([0, 1, 2]))
+    apart = estimate(likelihood, Form(3, False, NONE))
+    full = Form(3, True, NONE)
+    x = apart.correlated()
+    assert likelihood(full.F(x), full.ridge(x)).deviance <= apart.model.deviance + 1e-6
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("size", [1e3, 1e5])
+def test_deviations_far_above_the_noise_are_found(size, full):
+    """Offsets of instruments: the moments of balanced nodes say what the components are."""
+    rng = np.random.default_rng(3)
+    level, slope = size * rng.normal(size=(2, 60))
+    x = rng.permuted(np.tile(np.linspace(-1, 1, 12), (60, 1)), axis=1)
+    y = level[:, None] + slope[:, None] * x + rng.normal(size=(60, 12))
+    data = LocalData.from_list([(np.column_stack([x[i], np.ones(12)]), y[i]) for i in range(60)])
+    likelihood = Likelihood(Statistics.of(data), np.array([0, 1]))
+    found = estimate(likelihood, Form(2, full, np.array([-1, -1])))
+    expected = [slope.std(ddof=1), level.std(ddof=1)]
+    np.testing.assert_allclose(np.sqrt(found.S.diagonal()), expected, rtol=0.01)
+    own = [np.polyfit(x[i], y[i], 1, full=True)[1][0] for i in range(60)]
+    assert found.model.s2 == pytest.approx(sum(own) / 600, rel=0.02)
+
+
+def test_a_fit_without_noise_finds_the_deviations():
+    level = 2.0 * np.arange(20)
+    data = LocalData.from_list([(np.ones((6, 1)), np.full(6, a - level.mean())) for a in level])
+    found = estimate(Likelihood(Statistics.of(data), np.array([0])), Form(1, False, NONE[:1]))
+    assert np.sqrt(found.S[0, 0]) == pytest.approx(level.std(ddof=1), rel=0.01)
+    assert np.sqrt(found.model.s2) < 1e-4

@@ -116,3 +116,13 @@ def test_without_coupling_it_says_that_there_is_none():
     assert "nothing to couple" in Verdict(own, own - 1.0, own, rows).text()
     assert "nothing to couple" not in Verdict(own, own + 1.0, own, rows).text()
     assert "nothing to couple" not in Verdict(own, own - 1.0, own + 0.1, rows).text()
+
+
+def test_a_gain_that_one_node_carries_does_not_probably_help():
+    own = np.full(40, 2.0)
+    gain = np.append(np.full(39, 1e-3), 1.5)
+    found = Verdict(own, own + 1.0, own - gain, np.full(40, 5), [str(i) for i in range(40)])
+    assert found.gain.mean > found.gain.error and found.helps == "unclear"
+    assert "does not clearly help" in found.text() and "One node, 39, carries" in found.text()
+    shared = Verdict(own, own + 1.0, own - np.append(np.full(39, 0.01), 1.5), np.full(40, 5))
+    assert shared.helps == "probably"

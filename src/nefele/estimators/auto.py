@@ -31,13 +31,16 @@ from nefele.mixed.columns import columns_of
 from nefele.mixed.components import Form
 from nefele.mixed.family import ONE, SLOPES, Family, Tried
 from nefele.mixed.fitting import fit
+from nefele.mixed.refits import refitted
 from nefele.mixed.response import Response
 from nefele.selection.folds import Fold
 from nefele.selection.verdict import Verdict
 
 Told = Callable[[str], object]
 
-_ALONE = 100.0  # deviation of coefficients, in units of the noise, that leaves nodes to themselves
+# Deviation of coefficients, in units of the noise or of the largest that was found, that leaves
+# nodes to themselves, and the largest that sums of squares have digits for.
+_ALONE, _MOST_ALONE = 100.0, 1e6
 _MOST_SUMS = 5e7  # numbers in the sums of products of all nodes
 _WORK = 2e8  # numbers in one evaluation, beyond which own models are not compared
 
@@ -132,13 +135,18 @@ def _own(family: Family, response: Response, pooled: Array) -> Array:
     p, d, n = len(columns.personal), columns.data.X.shape[1], family.table.n_nodes
     if not p or family.lonely or n * p * (p * p + d * d) > _WORK:
         return np.full(len(pooled), np.nan)
-    fixed = Form(p, False, columns.groups, _ALONE * np.eye(p))
+    largest = max(np.abs(t.fit.found.F).max(initial=1.0) for t in family.tried)
+    alone = min(_ALONE * largest, _MOST_ALONE) if response.direct else _ALONE
+    fixed = Form(p, False, columns.groups, alone * np.eye(p))
     try:
         fitted = fit(columns.data, response, columns.personal, fixed)
     except np.linalg.LinAlgError:
         return np.full(len(pooled), np.nan)
     errors = np.empty(len(pooled))
     errors[columns.order] = response.errors(fitted.left_out(), columns.data.y)
+    if not response.direct:  # one step may miss what a refit finds, which knows no common part
+        again = response.errors(refitted(fitted, response), columns.data.y)
+        errors[columns.order] = np.fmax(errors[columns.order], again)
     return errors
 
 

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from nefele.estimators import auto, fitting
 from nefele.estimators.design import Rows
 from nefele.graph import Graph
-from nefele.losses import Hinge
+from nefele.losses import Absolute, Hinge, HuberLoss
 
 
 def check(search: Any) -> None:
@@ -42,7 +42,7 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
         choice = auto.choose_coupling(model, rows, graph, curves=curves)
     except np.linalg.LinAlgError:
         return False
-    known = choice.judged and not isinstance(model._core_loss(), Hinge)
+    known = choice.judged and not isinstance(model._core_loss(), Absolute | Hinge | HuberLoss)
     if search.cv is None and search.scoring is None and known:
         _record(search, choice, rows, graph)
     else:

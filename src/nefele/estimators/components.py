@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
+from nefele.estimators.metric import counted
 from nefele.mixed.coupling import mean_degree
 
 
@@ -120,7 +121,8 @@ def _counts(model: Any) -> Array:
     if rows is None:
         raise ValueError("Variance components need the training rows: save(path, rows=True).")
     place = model.graph_.positions(rows.node_ids)
-    return np.asarray(np.bincount(place, rows.sample_weight, model.graph_.n_nodes), dtype=float)
+    weight = counted(rows.sample_weight)
+    return np.asarray(np.bincount(place, weight, model.graph_.n_nodes), dtype=float)
 
 
 def _noise(model: Any, counts: Array) -> float | None:

@@ -52,13 +52,15 @@ unseen, solver, tol, max_iter
     n_alphas : int
         Number of candidates when none are given.
     cv : int, splitter or iterable of (train, test), optional
-        With `penalty="auto"` the default is to leave out rows one by one, by formula; given, the
-        choice is repeated in each fold, to judge it, and the choice for all rows stays. With a
-        penalty by name the default is `WithinNodeKFold(5)`: each fold holds out a fifth of the
-        rows of each node, in row order. A number k means `WithinNodeKFold(k)`. Other splitters
-        get the `groups` of `fit`, by default the node ids: `GroupKFold()` holds out whole nodes.
+        With `penalty="auto"` the default is to leave out rows one by one, by formula; given, or
+        with Huber's and the absolute loss, which have no formula, the choice is repeated in each
+        fold, to judge it, and the choice for all rows stays. With a penalty by name the default is
+        `WithinNodeKFold(5)`: each fold holds out a fifth of the rows of each node, in row order. A
+        number k means `WithinNodeKFold(k)`. Other splitters get the `groups` of `fit`, by default
+        the node ids: `GroupKFold()` holds out whole nodes.
     scoring : str or callable, optional
-        A scorer of scikit-learn, greater is better; default minus the mean squared error.
+        A scorer of scikit-learn, greater is better; default minus the mean squared error, for
+        Huber's and the absolute loss minus the mean of that loss.
     one_se : bool
         Whether to take the largest alpha whose score is within one standard error of the best.
     n_jobs : int, optional

@@ -40,18 +40,22 @@ def response_of(loss: Loss) -> Response:
     return Counts() if isinstance(loss, Poisson) else Numbers()
 
 
-def table_of(rows: Rows, graph: Graph, intercept: bool) -> Table:
-    """Rows as the family of mixed models takes them.
+def counted(weight: Array) -> Array:
+    """How many rows each stands for.
 
     A weight of 2 is two rows. Weights of a mean below 1 are relative: their mean is made 1, since
     rows that hardly count would leave nothing to estimate from.
     """
-    weight = rows.sample_weight / min(1.0, float(rows.sample_weight.mean()))
+    return np.asarray(weight / min(1.0, float(weight.mean())))
+
+
+def table_of(rows: Rows, graph: Graph, intercept: bool) -> Table:
+    """Rows as the family of mixed models takes them."""
     d = rows.X.shape[1]
     return Table(
         rows.X,
         rows.y,
-        weight,
+        counted(rows.sample_weight),
         graph.positions(rows.node_ids),
         graph.n_nodes,
         intercept,

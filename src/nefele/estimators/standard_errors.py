@@ -17,7 +17,7 @@ from scipy import sparse
 from nefele._checks import Array, type_name
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.layout import Layout
-from nefele.estimators.metric import response_of
+from nefele.estimators.metric import counted, response_of
 from nefele.estimators.scores import kept_rows, raw
 from nefele.losses import Logistic, Loss, Poisson, Squared
 from nefele.mixed.posterior import Posterior, posterior
@@ -95,7 +95,7 @@ class _System:
         self.hub = self.layout.hub > 0
         self.response: Response = response_of(loss)
         owner = np.asarray(design.graph.positions(rows.node_ids))
-        weight = rows.sample_weight / min(1.0, float(rows.sample_weight.mean()))
+        weight = counted(rows.sample_weight)
         total = np.bincount(owner, weight, design.graph.n_nodes)
         self.n_rows, self.labelled = float(weight.sum()), total > 0
         # Of the objective, in which labelled nodes count as one on average; squares have no half.

@@ -15,6 +15,7 @@ from nefele.mixed.response import Response
 ONE, INTERCEPTS, SLOPES, CORRELATED = "one model", "intercepts", "slopes", "correlated slopes"
 _NOT_WORSE = 0.5  # standard errors of the difference within which a simpler model is taken
 _NOT_CLEARLY_WORSE = 1.0  # the same where no likelihood speaks beside it
+_MANY = 10  # nodes of which one is no good part
 _NO_SUPPORT = 10.0  # difference of Akaike's criterion that leaves a model without support
 
 
@@ -62,6 +63,24 @@ class Tried:
 
 
 def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
+    """The one that `likeliest` takes of those whose gain is not that of one node.
+
+    `tried` is in order of simplicity. Where the noise of nodes differs, one noisy node may speak
+    for personal slopes of all, by its likelihood and its errors at left-out rows. A member with
+    more that is personal, but better by the errors of one node only, is left out, and the
+    question asked again.
+    """
+    rest = list(tried)
+    while True:
+        found = likeliest(rest, table, response)
+        simpler = [t for t in rest[: rest.index(found)] if _same_but_personal(t, found)]
+        gains = [t.errors - found.errors for t in simpler if response.direct]
+        if not any(_of_one(gain, table) for gain in gains):
+            return found
+        rest.remove(found)
+
+
+def likeliest(tried: list[Tried], table: Table, response: Response) -> Tried:
     """The simplest that predicts as well as the best or is likelier, by Akaike's criterion.
 
     `tried` is in order of simplicity. One that the criterion leaves without support is not taken
@@ -85,6 +104,17 @@ def choose(tried: list[Tried], table: Table, response: Response) -> Tried:
         if supported and (likelier or _worse_by(cost - costs[at], more, table) <= allowed):
             return t
     return best
+
+
+def _same_but_personal(simple: Tried, other: Tried) -> bool:
+    return simple.columns is other.columns and simple.rho == other.rho == 0
+
+
+def _of_one(gain: Array, table: Table) -> bool:
+    """Whether all nodes together gain, but nothing without the one that gains most."""
+    by_node = np.bincount(table.owner, table.weight * gain, table.n_nodes)
+    total = float(by_node.sum())
+    return len(by_node) >= _MANY and bool(total - by_node.max() <= 0 < total)
 
 
 def _worse_by(extra: Array, more: float, table: Table) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,8 +12,10 @@ from nefele.mixed.coupling import Index
 from nefele.mixed.likelihood import Evaluation, Likelihood
 
 # Relative to the noise. At the least a coefficient is as good as common, and the likelihood still
-# tells whether it should not be.
-_LEAST, _FIRST, _MOST = 1e-3, 0.3, 1e3
+# tells whether it should not be. At the most the sums of squares have few digits left.
+_LEAST, _FIRST, _MOST = 1e-3, 0.3, 3e6
+_GROWTH, _MOST_GROWTH = 100.0, 3  # of a first guess from which the likelihood rises on, and times
+_LARGE = _GROWTH * _FIRST  # deviations from which steps grow with them
 _LOG_RIDGE, _FIRST_RIDGE = (-4.0, 25.0), 0.01
 _UNIT = 10.0  # the optimiser's first step has length 1; factors of coefficients are smaller
 _MOST_STEPS, _TRIES = 200, 4
@@ -89,6 +91,15 @@ class Form:
         factor = np.where(rows == columns, _FIRST, 0.0)
         return np.concatenate([factor, np.full(self.n_groups, np.log(_FIRST_RIDGE * n_rows))])
 
+    def unit(self, x: Array) -> Array:
+        """Size of the free numbers: 1, and in proportion to their row of F where that is large.
+
+        Deviations may be thousands of times the noise, as the offsets of instruments are.
+        """
+        rows, _ = self.entries
+        size = np.sqrt(np.bincount(rows, x[: len(rows)] ** 2, self.p)) / _LARGE
+        return np.concatenate([np.maximum(size, 1.0)[rows], np.ones(self.n_groups)])
+
     def bounds(self) -> list[tuple[float, float]]:
         """Bounds of the free numbers."""
         rows, columns = self.entries
@@ -122,6 +133,23 @@ class Estimate:
         """Akaike's criterion: the deviance plus two for each component."""
         return self.model.deviance + 2.0 * len(self.x)
 
+    def correlated(self) -> Array:
+        """Free numbers of a full factor that is at least as likely, for nodes without a graph.
+
+        Deviations that do not depend on each other are a special case of those that may. From
+        them one step of expectation maximisation is taken: to the covariance of the personal
+        parts that were found, and of what is not known of them. It never lowers the likelihood.
+        """
+        model, d = self.model, len(self.ridge)
+        Z, blocks = model.personal.Z[..., :d], model.personal.blocks()
+        unknown = blocks + Z @ model.spread @ np.swapaxes(Z, 1, 2)
+        S = model.r.T @ model.r / model.s2 + self.F @ unknown.sum(axis=0) @ self.F.T
+        F = np.linalg.cholesky(S / len(model.r))
+        j = np.arange(len(F))
+        F[j, j] = np.maximum(F[j, j], _LEAST)
+        full = replace(self.form, full=True)
+        return np.concatenate([F[full.entries], self.x[len(self.form.entries[0]) :]])
+
 
 def estimate(
     likelihood: Likelihood, form: Form, start: Array | None = None, *, tol: float = FINE
@@ -148,35 +176,56 @@ def estimate(
     >>> round(float(found.S[0, 0]), 1), round(found.model.s2, 2)
     (9.2, 1.0)
     """
-    x = form.start(likelihood.n_rows) if start is None else start
-
-    def at(x: Array) -> Evaluation:
-        return likelihood(form.F(x), form.ridge(x))
-
-    def deviance(scaled: Array) -> tuple[float, Array]:
-        found = at(scaled / _UNIT)
-        return found.deviance, form.slope(found) / _UNIT
-
-    model = at(x)
+    if start is None:
+        first = form.start(likelihood.n_rows)
+        starts, larger = [first], _larger(likelihood, form, first)
+        if (larger > first).any():
+            starts.append(larger)
+        found = (estimate(likelihood, form, x, tol=tol) for x in starts)
+        return min(found, key=lambda one: one.model.deviance)
+    x = start
+    model = likelihood(form.F(x), form.ridge(x))
     for _ in range(_TRIES if len(x) else 0):
-        size = abs(model.deviance) or 1.0
-        x = (
-            minimize(
-                deviance,
-                _UNIT * x,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(_UNIT * low, _UNIT * high) for low, high in form.bounds()],
-                options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
-            ).x
-            / _UNIT
-        )
-        model = at(x)
+        x = _descend(likelihood, form, x, tol, abs(model.deviance) or 1.0)
+        model = likelihood(form.F(x), form.ridge(x))
         again = _left_behind(form, x, model)
         if not again.any():
             break
         x = np.where(again, _AGAIN, x)
     return Estimate(form, x, form.F(x), form.ridge(x), model)
+
+
+def _larger(likelihood: Likelihood, form: Form, x: Array) -> Array:
+    """A first guess of deviations far larger, where the likelihood still rises with them there."""
+    rows, columns = form.entries
+    grows = np.concatenate([rows == columns, np.zeros(form.n_groups, dtype=bool)])
+    for _ in range(_MOST_GROWTH):
+        if not grows.any():
+            break
+        larger = np.where(grows, _GROWTH * x, x)
+        grows &= form.slope(likelihood(form.F(larger), form.ridge(larger))) < 0
+        x = np.where(grows, larger, x)
+    return x
+
+
+def _descend(likelihood: Likelihood, form: Form, x: Array, tol: float, size: float) -> Array:
+    """Free numbers of a least deviance near x, to `tol` of a deviance of that size."""
+    unit = form.unit(x) / _UNIT
+
+    def deviance(scaled: Array) -> tuple[float, Array]:
+        x = unit * scaled
+        found = likelihood(form.F(x), form.ridge(x))
+        return found.deviance, form.slope(found) * unit
+
+    found = minimize(
+        deviance,
+        x / unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.reshape(form.bounds(), (-1, 2)) / unit[:, None],
+        options={"maxiter": _MOST_STEPS, "ftol": tol / size, "gtol": min(tol, 1e-3)},
+    )
+    return np.asarray(unit * found.x)
 
 
 def _left_behind(form: Form, x: Array, model: Evaluation) -> Array:

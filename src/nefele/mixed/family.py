@@ -181,6 +181,13 @@ class Family:
         x[:n_F] = before.x[:n_F]
         return replace(best.fit, found=replace(before, x=x))
 
+    def _nested(self, name: str, columns: Columns, coupling: Coupling) -> Fit | None:
+        """The fit of slopes that do not depend on each other, for those that may."""
+        if name != CORRELATED or not isinstance(coupling, Apart):
+            return None
+        found = [t.fit for t in self.tried if t.name == SLOPES and t.columns is columns]
+        return found[0] if found else None
+
     def _form(self, name: str, columns: Columns, work: float = _WORK) -> tuple[Index, Form] | None:
         personal = columns.personal
         if name == ONE:
@@ -211,7 +218,15 @@ class Family:
             return
         coupling = Apart() if coupling is None else coupling
         try:
-            fitted = fit(columns.data, self.response, *found, coupling, start, sums=sums)
+            fitted = fit(
+                columns.data,
+                self.response,
+                *found,
+                coupling,
+                start,
+                nested=self._nested(name, columns, coupling),
+                sums=sums,
+            )
         except (linalg.LinAlgError, np.linalg.LinAlgError):
             return
         self._keep(name, columns, coupling, fitted)

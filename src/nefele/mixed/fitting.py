@@ -35,6 +35,8 @@ class Fit:
         The weight of a single row, see `leverages`.
     count : array of shape (n_rows,)
         How many rows each stands for.
+    target : array of shape (n_rows,)
+        The target as it is, not linearised.
     """
 
     found: Estimate
@@ -43,6 +45,7 @@ class Fit:
     eta: Array
     unit: Array
     count: Array
+    target: Array
 
     def sums(self) -> Statistics:
         """Sums of the rows, as a likelihood takes them."""
@@ -61,6 +64,7 @@ def fit(
     coupling: Coupling | None = None,
     start: Fit | None = None,
     *,
+    nested: Fit | None = None,
     tol: float = ROUGH,
     sums: Statistics | None = None,
 ) -> Fit:
@@ -78,28 +82,41 @@ def fit(
     coupling : Coupling, optional
     start : Fit, optional
         A fit of the same form to start from.
+    nested : Fit, optional
+        A fit by the centre of the same form without correlations, to start from as well: neither
+        it nor a start that knows nothing always leads to the best.
     tol : float
         See `estimate`.
     sums : Statistics, optional
         Those of the data, where they are known and the target is normal.
     """
-    x = None if start is None else start.found.x
+    starts = [None if start is None else start.found.x]
+    if nested is not None:
+        starts.append(nested.found.correlated())
     weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
     unit = np.minimum(weight, 1.0)
     if response.direct:
         known = Statistics.of(data) if sums is None else sums
-        found = estimate(Likelihood(known, personal, coupling), form, x, tol=tol)
-        return Fit(found, data, personal, predictions(data, personal, found), unit, weight)
-    eta = response.start(data.y) if start is None else start.eta
-    near = _SAME if tol > FAIR else 1e-2 * _SAME
+        found = _likeliest(Likelihood(known, personal, coupling), form, starts, tol)
+        return Fit(found, data, personal, predictions(data, personal, found), unit, weight, data.y)
+    near = nested if start is None else start
+    eta = response.start(data.y) if near is None else near.eta
+    same = _SAME if tol > FAIR else 1e-2 * _SAME
     for _ in range(_ROUNDS):
         z, w = response.linear(eta, data.y)
         linear = LocalData(data.X, z, data.ptr, data.ids, sample_weight=weight * w)
         likelihood = Likelihood(Statistics.of(linear, weight), personal, coupling, response.noise)
-        found = estimate(likelihood, form, x, tol=tol)
-        before, eta, x = eta, predictions(linear, personal, found), found.x
+        found = _likeliest(likelihood, form, starts, tol)
+        before, eta, starts = eta, predictions(linear, personal, found), [found.x]
         if not np.isfinite(eta).all():
             raise np.linalg.LinAlgError("The linearised fit has no minimiser.")
-        if np.abs(eta - before).max(initial=0.0) <= near * (1 + np.abs(eta).max(initial=0.0)):
+        if np.abs(eta - before).max(initial=0.0) <= same * (1 + np.abs(eta).max(initial=0.0)):
             break
-    return Fit(found, linear, personal, eta, unit * w, weight)
+    return Fit(found, linear, personal, eta, unit * w, weight, data.y)
+
+
+def _likeliest(
+    likelihood: Likelihood, form: Form, starts: list[Array | None], tol: float
+) -> Estimate:
+    found = (estimate(likelihood, form, x, tol=tol) for x in starts)
+    return min(found, key=lambda one: one.model.deviance)

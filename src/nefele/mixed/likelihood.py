@@ -17,7 +17,8 @@ from nefele._kernels.mixed import slopes as add_slopes
 from nefele.mixed.coupling import Apart, Coupling, Eliminated, Index
 from nefele.mixed.statistics import Statistics
 
-_ROUNDING, _TINY = 1e-14, 1e-250  # of the sum of squares, or at all: a perfect fit
+# Added to what is left, as a share of the sum of squares or at all: a perfect fit has a noise too.
+_ROUNDING, _TINY = 1e-12, 1e-250
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Likelihood:
         on = ridge > 0
         free = self.n_rows - int((~on).sum())
         rest = self._yy - float(found.inner[d, d]) - float(f @ b)
-        rest = max(rest, _ROUNDING * self._yy, _TINY)
+        rest = max(rest, 0.0) + _ROUNDING * self._yy + _TINY
         s2 = rest / free if self.noise is None else self.noise
         log_M = 2.0 * float(np.log(factor[0].diagonal()).sum())
         size = free * np.log(rest) if self.noise is None else rest / self.noise

@@ -20,10 +20,11 @@ _CERTAIN = 1e-6  # mean log loss of a node that is none: all probabilities are 1
 class Judge:
     """Scores models at the held-out rows of one split, and keeps each node's error.
 
-    The error of a row is its squared error, for a classifier minus the log of the probability of
-    the right class, and 1 for a wrong class where there are no probabilities. Without a scorer the
-    score is minus the weighted mean error (the share of right classes in the last case). A scorer
-    need not be a mean over rows, so that with one there are no errors of nodes.
+    The error of a row is its squared error or what `cost` says, for a classifier minus the log of
+    the probability of the right class, and 1 for a wrong class where there are no probabilities.
+    Without a scorer the score is minus the weighted mean error (the share of right classes in the
+    last case). A scorer need not be a mean over rows, so that with one there are no errors of
+    nodes.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class Judge:
         Whether the node of the row has training rows.
     scorer : callable, optional
         `scorer(model, X, y)`, greater is better; with `sample_weight=` where rows have weights.
+    cost : callable, optional
+        `cost(z, y)`, what predictions z of numbers y cost, by their difference only.
 
     Attributes
     ----------
@@ -54,10 +57,11 @@ class Judge:
         weight: Array,
         with_rows: NDArray[np.bool_],
         scorer: Scorer | None = None,
+        cost: Callable[[Array, Array], Array] | None = None,
     ) -> None:
         self.nodes = distinct(node_ids)
         self._owner = IdIndex(self.nodes).positions(node_ids)
-        self._weight, self._scorer = weight, scorer
+        self._weight, self._scorer, self._cost = weight, scorer, cost
         self.count = np.bincount(self._owner, weight, len(self.nodes)).astype(np.float64)
         self.with_rows = np.bincount(self._owner, with_rows, len(self.nodes)) > 0
         self.n_rows, self.n_own = len(node_ids), int(with_rows.sum())
@@ -81,6 +85,8 @@ class Judge:
         if not hasattr(model, "classes_"):
             away = np.abs(model.predict(X) - y)
             away[away <= _ROUNDING * np.abs(y).max(initial=0.0)] = 0.0
+            if self._cost is not None:
+                return self._cost(away, np.zeros_like(away))
             return np.asarray(away**2)
         if not hasattr(model, "predict_proba"):
             wrong = model.predict(X) != y

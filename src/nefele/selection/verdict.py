@@ -13,6 +13,7 @@ from nefele._checks import Array
 OWN, POOLED, COUPLED = "own data only", "one model", "nefele"
 _WORTH = 0.01  # gain, relative to the error, below which nobody should care
 _MOST = 0.5  # share of the gain that is worth naming who carries it
+_ALONE = 0.9  # share of the gain that one node must not have if it shall be one of others too
 _SAME = 1e-6  # relative difference of errors that is none
 _FEWEST = 1.5  # 1 / sum_i p_i^2, the number of nodes that count, from which there is an error
 
@@ -29,6 +30,8 @@ class Gain:
         Its standard error over the nodes (or folds); NaN with one.
     size : float
         The rival's error.
+    largest : float
+        Share of the gain that one node (or fold) has, 0 where there is none.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Gain:
     mean: float
     error: float
     size: float
+    largest: float = 0.0
 
     @classmethod
     def over(cls, rival: Array, errors: Array, weight: NDArray[np.float64 | np.int64]) -> Gain:
@@ -52,7 +56,8 @@ class Gain:
         if 1 / float(share @ share) < _FEWEST:  # nearly all of the weight is one node's
             return cls(mean, float("nan"), size)
         spread = float(np.sqrt((share**2) @ (difference - mean) ** 2))
-        return cls(mean, spread * float(np.sqrt(n / (n - 1))), size)
+        largest = float((share * difference).max()) / mean if mean > 0 else 0.0
+        return cls(mean, spread * float(np.sqrt(n / (n - 1))), size, largest)
 
     @property
     def worth(self) -> bool:
@@ -64,7 +69,7 @@ class Gain:
         """Whether it helps: "yes", "probably", "unclear" or "no"; see `Verdict` for the rule."""
         if not self.mean > _SAME * abs(self.size):
             return "no"
-        if not self.worth or not self.mean > self.error:
+        if not self.worth or not self.mean > self.error or self.largest > _ALONE:
             return "unclear"
         return "yes" if self.mean > 2 * self.error else "probably"
 
@@ -85,10 +90,11 @@ class Verdict:
 
     where a g_i below 1e-6 of r_i is none. Coupling helps ("yes") when gain > 2 error, "probably"
     when gain > error; both only when the gain is 1% of the rival's error or more. A smaller gain,
-    or one without a standard error (one node has nearly all rows), is "unclear"; none at all is
-    "no". Two errors of few nodes are less than they seem: of gains that are noise, 14% with two
-    nodes, 6% with five and 3% with thirty are called "yes". The alpha that a row judges
-    is chosen without that row, by the other folds; see `choose_by_others`.
+    one without a standard error (one node has nearly all rows), or one of which a single node
+    carries more than 90%, is "unclear"; none at all is "no". Two errors of few nodes are less than
+    they seem: of gains that are noise, 14% with two nodes, 6% with five and 3% with thirty are
+    called "yes". The alpha that a row judges is chosen without that row, by the other folds; see
+    `choose_by_others`.
 
     Nodes are the units since it is they that differ: folds share most of their training rows, and
     a gain that one node carries is no gain of the others. A score that is no mean over rows has
