@@ -98,6 +98,11 @@ def test_the_price_is_shown_where_it_is_asked_for(place):
     ("arguments", "text"),
     [
         ((*FIT, *NAMED, "--price"), "price must go with epsilon"),
+        ((*FIT, *NAMED, "--bounds", "bounds.toml"), "bounds must go with epsilon"),
+        ((*FIT, *NAMED, "--budget", "b"), "budget must go with epsilon"),
+        ((*FIT, *NAMED, "--total-epsilon", "1"), "total_epsilon must go with epsilon"),
+        ((*FIT, *NAMED, "--unit", "node"), "unit must go with epsilon"),
+        ((*FIT, *NAMED, "--delta", "1e-5"), "delta must go with epsilon"),
         ((*FIT, *NAMED, "--epsilon", "1"), "bounds must be declared"),
         ((*FIT, "--epsilon", "1", "--bounds", "bounds.toml"), "--features must name"),
         ((*PRIVATE, "--task", "classification"), "--task regression"),
@@ -111,3 +116,11 @@ def test_the_price_is_shown_where_it_is_asked_for(place):
 def test_what_gives_no_guarantee_is_refused(place, arguments, text):
     assert text in " ".join(refused(*arguments, cwd=place).split())
     assert not (place / "rows.csv.budget").exists()
+
+
+def test_a_file_that_asks_for_privacy_by_halves_is_refused(place):
+    lines = 'data = "rows.csv"\nnode = "town"\ntarget = "y"\nbounds = {x = 2.5, y = [-4, 4]}\n'
+    (place / "half.toml").write_text(lines)
+    said = refused("run", "half.toml", "--out", "one", cwd=place)
+    assert "bounds must go with epsilon" in " ".join(said.split())
+    assert not (place / "one").exists()

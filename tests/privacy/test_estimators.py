@@ -338,6 +338,15 @@ def test_nothing_is_charged_for_what_is_refused(few, params, given, match):
     assert budget.releases == ()
 
 
+def test_graphs_are_not_compared_on_rows_that_were_promised_privacy(few):
+    X, y, ids, graph = few
+    budget = Budget(1.0, 1e-6)
+    search = GTVRegressorCV(n_alphas=3, privacy=promise(budget=budget))
+    with pytest.raises(ValueError, match="privacy of the estimator must be None"):
+        nefele.GraphSelectorCV({"mine": graph}, estimator=search).fit(X, y, node_ids=ids)
+    assert budget.releases == ()
+
+
 def test_tables_with_text_are_refused():
     table = pd.DataFrame({"town": list("abab"), "kind": list("xyxy"), "t": range(4)})
     with pytest.raises(ValueError, match="numbers only with privacy"):
