@@ -121,8 +121,11 @@ def mark_of_release(folder: Path) -> str:
 
 
 def _account(federation: Federation, data: Path) -> Budget:
-    """The account beside the data: all runs and federations on these rows add up."""
-    path = Path(f"{data}{_SUFFIX}")
+    """The account beside the data: all runs and federations on these rows add up.
+
+    A link to the data has the account of the data.
+    """
+    path = Path(f"{data.resolve()}{_SUFFIX}")
     if path.exists() or Path(f"{path}.head").exists():
         return Budget.open(path)
     terms = federation.privacy
