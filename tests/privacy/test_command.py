@@ -124,3 +124,16 @@ def test_a_file_that_asks_for_privacy_by_halves_is_refused(place):
     said = refused("run", "half.toml", "--out", "one", cwd=place)
     assert "bounds must go with epsilon" in " ".join(said.split())
     assert not (place / "one").exists()
+
+
+def test_wrong_bounds_leave_no_folder_behind(place):
+    good = (place / "bounds.toml").read_text()
+    (place / "bounds.toml").write_text("x = [[-2, 2], [-2, 2], [-2, 2]]\ny = [-4, 4]\n")
+    assert "each of the 2 features" in " ".join(
+        refused(*PRIVATE, "--out", "one", cwd=place).split()
+    )
+    assert not (place / "one").exists()
+    assert not (place / "rows.csv.budget").exists()
+    (place / "bounds.toml").write_text(good)
+    done = run(*PRIVATE, "--out", "one", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr

@@ -338,6 +338,31 @@ def test_nothing_is_charged_for_what_is_refused(few, params, given, match):
     assert budget.releases == ()
 
 
+FREE = [
+    (GTVRegressor, {"solver": "nonsense"}, "solver"),
+    (GTVRegressor, {"penalty": "nonsense"}, "penalty"),
+    (GTVRegressor, {"couple": ["zzz"]}, "zzz"),
+    (GTVRegressor, {"tol": -1}, "tol"),
+    (GTVRegressor, {"max_iter": -5}, "max_iter"),
+    (GTVRegressor, {"graph": pd.DataFrame({"source": [0, 1], "target": [1, 2]})}, "graph"),
+    (GTVRegressor, {"graph": [(0, 1), (1, 2)]}, "graph"),
+    (GTVRegressorCV, {"alphas": [-1]}, "alphas"),
+    (GTVRegressorCV, {"alphas": "x"}, "alphas"),
+    (GTVRegressorCV, {"solver": "nonsense"}, "solver"),
+]
+
+
+@pytest.mark.parametrize(("kind", "params", "match"), FREE)
+def test_parameters_are_checked_before_anything_is_charged(few, kind, params, match):
+    X, y, ids, graph = few
+    budget = Budget(1.0, 1e-6)
+    model = kind(**{"graph": graph, "privacy": promise(budget=budget), **params})
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y, node_ids=ids)
+    assert budget.releases == ()
+    assert not hasattr(model, "privacy_")
+
+
 def test_graphs_are_not_compared_on_rows_that_were_promised_privacy(few):
     X, y, ids, graph = few
     budget = Budget(1.0, 1e-6)

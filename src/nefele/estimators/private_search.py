@@ -15,6 +15,7 @@ import numpy as np
 from nefele._checks import check_count
 from nefele.estimators import private
 from nefele.estimators.design import Rows
+from nefele.estimators.rehearsal import rehearse
 from nefele.selection import WithinNodeKFold
 
 _FOLDS = 2  # the fewest: each more costs noise
@@ -45,6 +46,9 @@ def _by_statistics(search: Any, model: Any, rows: Rows, groups: Any) -> Any:
     splitter = WithinNodeKFold(count)  # in row order, whatever the rows hold
     for k, (_, held) in enumerate(splitter.split(rows.X, None, rows.node_ids)):
         fold[held] = k
+    rehearsed, design = rehearse(model, rows, fold)
+    rehearsed.folds()
+    search._grid(design)
     found = private.released(model, rows, fold)
     shown = found.rows(np.ones(len(found.names), dtype=bool))
     bank, splits = found.folds()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.estimators.design import Rows
-from nefele.estimators.private import Released, release_cells, times
+from nefele.estimators.released import Released, release_cells, times
 from nefele.graph import Graph
 from nefele.privacy import Bounds, Budget, Privacy
 from nefele.privacy.bounds import Box
