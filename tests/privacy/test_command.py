@@ -137,3 +137,20 @@ def test_wrong_bounds_leave_no_folder_behind(place):
     (place / "bounds.toml").write_text(good)
     done = run(*PRIVATE, "--out", "one", "--json", cwd=place)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_key_of_a_run_does_not_tell_which_data_it_had(place):
+    keys = set()
+    for out in ("one", "two"):
+        options = ("--alpha", "0.5", "--total-epsilon", "2", "--out", out, "--json")
+        done = run(*PRIVATE, *options, cwd=place)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads((place / out / "run.json").read_text())
+        given = (place / out / "path.npz").read_bytes()
+        assert facts["key"].encode() in given
+        assert facts["salt"].encode() not in given
+        keys.add(facts["key"])
+    assert len(keys) == 2
+    again = run(*PRIVATE, *options, cwd=place)  # the same folder is still known
+    assert again.returncode == 0, again.stderr
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 2

@@ -27,6 +27,7 @@ from nefele.agnostic._site import Site, need_gradients
 from nefele.agnostic._summary import summary_of
 from nefele.estimators.design import Rows
 from nefele.estimators.nodes import row_places
+from nefele.estimators.private import forget
 from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
@@ -259,7 +260,7 @@ class FedRelaxBase(RowsBase):
             seen = (run.X_shared, run.alpha, run.classes, self.privacy)
             rehearse(run.sites.values(), run.possible(), *seen)
             return charge(self, run.graph)
-        self.__dict__.pop("privacy_", None)
+        forget(self)
         return None
 
     # -- prediction ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from nefele._checks import Array, is_frame, type_name
 from nefele.agnostic._discrepancy import Pull
 from nefele.agnostic._site import Block, Moved, Site, fitted, move
 from nefele.estimators.design import Rows
-from nefele.estimators.private import graph_outside
+from nefele.estimators.private import account_of, graph_outside
 from nefele.graph import Graph
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.noise import Source
@@ -93,9 +93,8 @@ def rehearse(
 def charge(model: Any, graph: Graph) -> Noisy:
     """Pay for all rounds: one release at the start, one in each round."""
     outside = graph_outside(model, graph)
-    before = getattr(model, "privacy_", None)
-    head = None if before is None else before.head
-    spent = model.privacy.charge("predictions", int(model.rounds) + 1, outside, head)
+    before = account_of(model)
+    spent = model.privacy.charge("predictions", int(model.rounds) + 1, outside, before)
     model.privacy_ = spent
     return Noisy(model.privacy, spent)
 

@@ -88,12 +88,23 @@ def released(model: Any, rows: Rows, fold: Index) -> Released:
 
 
 def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:
-    before = getattr(model, "privacy_", None)
-    spent = model.privacy.charge(
-        mechanism, releases, outside, None if before is None else before.head
-    )
+    spent = model.privacy.charge(mechanism, releases, outside, account_of(model))
     model.privacy_ = spent  # from here on it is spent, whatever comes
     return spent
+
+
+def account_of(model: Any) -> dict[str, Any] | None:
+    """The head of the account that earlier fits were charged to, if any were."""
+    before = getattr(model, "privacy_", None)
+    known = None if before is None else before.head
+    return getattr(model, "_account", None) if known is None else known
+
+
+def forget(model: Any) -> None:
+    """For a fit without privacy: it promises nothing, and the account stays known."""
+    known = account_of(model)
+    if model.__dict__.pop("privacy_", None) is not None:
+        model._account = known
 
 
 def _keep(model: Any, spent: Spent, clipped: dict[Any, float]) -> None:
