@@ -1,5 +1,6 @@
 """What was spent stays spent: across runs, processes, kills and copies of files."""
 
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -9,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -129,6 +132,31 @@ def test_both_files_restored_are_refused_by_what_was_made_with_them(tmp_path):
         Budget(path=path).check_head(head)
 
 
+def test_the_object_that_spent_refuses_both_files_of_before(tmp_path):
+    path = tmp_path / "b"
+    budget = Budget(3.0, 1e-6, path=path)
+    old = [(name, (tmp_path / name).read_bytes()) for name in ("b", "b.head")]
+    budget.spend("one", 6.0)
+    sent = pickle.dumps(budget)
+    for name, content in old:
+        (tmp_path / name).write_bytes(content)
+    uses = (lambda: budget.spend("two", 6.0), lambda: budget.spent, lambda: pickle.loads(sent))
+    for use in uses:
+        with pytest.raises(LedgerError, match="older copy"):
+            use()
+    assert path.read_bytes() == old[0][1]
+
+
+def test_an_account_of_which_both_files_are_gone_is_not_begun_again(tmp_path):
+    budget = Budget(3.0, 1e-6, path=tmp_path / "b")
+    for name in ("b", "b.head"):
+        (tmp_path / name).unlink()
+    for use in (lambda: budget.spend("one", 6.0), lambda: budget.spent):
+        with pytest.raises(LedgerError, match="it is gone"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lost_ledger_is_not_a_new_one(tmp_path):
     Budget(1.0, 1e-6, path=tmp_path / "b").spend("one", 6.0)
     os.remove(tmp_path / "b")
@@ -174,6 +202,49 @@ def test_processes_at_the_same_time_lose_nothing(tmp_path):
         worker.join(LONG)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert len(Budget(path=path).releases) == 15
+
+
+@pytest.mark.parametrize("path", [None, "b"])
+def test_threads_together_spend_what_there_is(tmp_path, path, monkeypatch):
+    budget = Budget(1.0, 1e-6, path=None if path is None else tmp_path / path)
+    together = threading.Barrier(6)
+    cost = Budget._cost
+
+    def slow(self, releases):  # all threads would have looked before the first one writes
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.2)
+        return cost(self, releases)
+
+    monkeypatch.setattr(Budget, "_cost", slow)
+
+    def spend(k):
+        try:
+            budget.spend(f"thread {k}", 5.0)
+        except BudgetError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        granted = list(pool.map(spend, range(6)))
+    assert sum(granted) == len(budget.releases) == 1
+
+
+def test_a_fork_has_no_account_of_its_own(tmp_path):
+    budget = Budget(1.0, 1e-6)
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=spend_or_tell, args=(budget, tmp_path / "said"))
+    child.start()
+    child.join(LONG)
+    assert "the process that made it" in (tmp_path / "said").read_text()
+    budget.spend("here", 6.0)
+    assert len(budget.releases) == 1
+
+
+def spend_or_tell(budget, path):
+    try:
+        budget.spend("in a fork", 6.0)
+    except BudgetError as error:
+        path.write_text(str(error))
 
 
 def test_a_promise_is_charged_before_it_is_kept(tmp_path):

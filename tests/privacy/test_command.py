@@ -98,6 +98,11 @@ def test_the_price_is_shown_where_it_is_asked_for(place):
     ("arguments", "text"),
     [
         ((*FIT, *NAMED, "--price"), "price must go with epsilon"),
+        ((*FIT, *NAMED, "--bounds", "bounds.toml"), "bounds must go with epsilon"),
+        ((*FIT, *NAMED, "--budget", "b"), "budget must go with epsilon"),
+        ((*FIT, *NAMED, "--total-epsilon", "1"), "total_epsilon must go with epsilon"),
+        ((*FIT, *NAMED, "--unit", "node"), "unit must go with epsilon"),
+        ((*FIT, *NAMED, "--delta", "1e-5"), "delta must go with epsilon"),
         ((*FIT, *NAMED, "--epsilon", "1"), "bounds must be declared"),
         ((*FIT, "--epsilon", "1", "--bounds", "bounds.toml"), "--features must name"),
         ((*PRIVATE, "--task", "classification"), "--task regression"),
@@ -111,3 +116,41 @@ def test_the_price_is_shown_where_it_is_asked_for(place):
 def test_what_gives_no_guarantee_is_refused(place, arguments, text):
     assert text in " ".join(refused(*arguments, cwd=place).split())
     assert not (place / "rows.csv.budget").exists()
+
+
+def test_a_file_that_asks_for_privacy_by_halves_is_refused(place):
+    lines = 'data = "rows.csv"\nnode = "town"\ntarget = "y"\nbounds = {x = 2.5, y = [-4, 4]}\n'
+    (place / "half.toml").write_text(lines)
+    said = refused("run", "half.toml", "--out", "one", cwd=place)
+    assert "bounds must go with epsilon" in " ".join(said.split())
+    assert not (place / "one").exists()
+
+
+def test_wrong_bounds_leave_no_folder_behind(place):
+    good = (place / "bounds.toml").read_text()
+    (place / "bounds.toml").write_text("x = [[-2, 2], [-2, 2], [-2, 2]]\ny = [-4, 4]\n")
+    assert "each of the 2 features" in " ".join(
+        refused(*PRIVATE, "--out", "one", cwd=place).split()
+    )
+    assert not (place / "one").exists()
+    assert not (place / "rows.csv.budget").exists()
+    (place / "bounds.toml").write_text(good)
+    done = run(*PRIVATE, "--out", "one", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_key_of_a_run_does_not_tell_which_data_it_had(place):
+    keys = set()
+    for out in ("one", "two"):
+        options = ("--alpha", "0.5", "--total-epsilon", "2", "--out", out, "--json")
+        done = run(*PRIVATE, *options, cwd=place)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads((place / out / "run.json").read_text())
+        given = (place / out / "path.npz").read_bytes()
+        assert facts["key"].encode() in given
+        assert facts["salt"].encode() not in given
+        keys.add(facts["key"])
+    assert len(keys) == 2
+    again = run(*PRIVATE, *options, cwd=place)  # the same folder is still known
+    assert again.returncode == 0, again.stderr
+    assert len(Budget(path=place / "rows.csv.budget").releases) == 2

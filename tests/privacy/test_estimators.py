@@ -1,5 +1,7 @@
 """Estimators with privacy: what they see, what they promise, what they refuse."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -174,6 +176,12 @@ def test_the_share_of_clipped_rows_stays_here(few, tmp_path):
     model.save(tmp_path / "model.nefele", rows=True)
     with pytest.raises(AttributeError, match="in this process"):
         _ = nefele.load(tmp_path / "model.nefele").clipped_share_
+    with pytest.raises(AttributeError, match="in this process"):
+        _ = pickle.loads(pickle.dumps(model)).clipped_share_
+    assert model.clipped_share_
+    search = GTVRegressorCV(graph, n_alphas=3, privacy=tight).fit(X, y, node_ids=ids)
+    with pytest.raises(AttributeError, match="in this process"):
+        _ = pickle.loads(pickle.dumps(search)).best_estimator_.clipped_share_
 
 
 @pytest.mark.parametrize("kind", ["statistics", "updates"])
@@ -219,6 +227,21 @@ def test_an_older_account_is_refused_by_the_model(few, tmp_path):
     model.set_params(privacy=promise(0.5))
     with pytest.raises(ValueError, match="charged to a budget"):
         model.fit(X, y, node_ids=ids)
+
+
+@pytest.mark.parametrize("kind", [GTVRegressor, GTVRegressorCV])
+def test_a_fit_without_privacy_does_not_make_the_account_forgotten(few, tmp_path, kind):
+    X, y, ids, graph = few
+    budget = Budget(3.0, 1e-6, path=tmp_path / "b")
+    model = kind(graph, privacy=promise(0.5, budget=budget)).fit(X, y, node_ids=ids)
+    for _ in range(2):
+        model.set_params(privacy=None).fit(X, y, node_ids=ids)
+        assert not hasattr(model, "privacy_")
+    model.set_params(privacy=promise(0.5))
+    with pytest.raises(ValueError, match="charged to a budget"):
+        model.fit(X, y, node_ids=ids)
+    model.set_params(privacy=promise(0.5, budget=budget)).fit(X, y, node_ids=ids)
+    assert len(budget.releases) == 2
 
 
 def test_a_last_refit_stays_at_the_node(few, tmp_path):
@@ -283,7 +306,10 @@ def test_cross_validation_refuses_what_would_see_raw_rows(few):
         GTVClassifierCV(graph, privacy=promise()).fit(X, y > 0, node_ids=ids)
     search = GTVClassifierCV(graph, n_alphas=3, privacy=promise(allow_outside=True))
     search.fit(X, y > 0, node_ids=ids)
-    assert search.privacy_.outside == ("alpha was chosen by cross-validation on raw rows",)
+    assert search.privacy_.outside[0] == "alpha was chosen by cross-validation on raw rows"
+    for name in ("alphas_", "cv_results_", "best_score_", "baseline_scores_", "verdict_"):
+        assert hasattr(search, name)
+        assert name in search.summary()
 
 
 BAD = [
@@ -335,6 +361,40 @@ def test_nothing_is_charged_for_what_is_refused(few, params, given, match):
         params["privacy"] = Privacy(**{**vars(params["privacy"]), "budget": budget})
     with pytest.raises(ValueError, match=match):
         GTVRegressor(graph, **params).fit(X, y, node_ids=ids, **given)
+    assert budget.releases == ()
+
+
+FREE = [
+    (GTVRegressor, {"solver": "nonsense"}, "solver"),
+    (GTVRegressor, {"penalty": "nonsense"}, "penalty"),
+    (GTVRegressor, {"couple": ["zzz"]}, "zzz"),
+    (GTVRegressor, {"tol": -1}, "tol"),
+    (GTVRegressor, {"max_iter": -5}, "max_iter"),
+    (GTVRegressor, {"graph": pd.DataFrame({"source": [0, 1], "target": [1, 2]})}, "graph"),
+    (GTVRegressor, {"graph": [(0, 1), (1, 2)]}, "graph"),
+    (GTVRegressorCV, {"alphas": [-1]}, "alphas"),
+    (GTVRegressorCV, {"alphas": "x"}, "alphas"),
+    (GTVRegressorCV, {"solver": "nonsense"}, "solver"),
+]
+
+
+@pytest.mark.parametrize(("kind", "params", "match"), FREE)
+def test_parameters_are_checked_before_anything_is_charged(few, kind, params, match):
+    X, y, ids, graph = few
+    budget = Budget(1.0, 1e-6)
+    model = kind(**{"graph": graph, "privacy": promise(budget=budget), **params})
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y, node_ids=ids)
+    assert budget.releases == ()
+    assert not hasattr(model, "privacy_")
+
+
+def test_graphs_are_not_compared_on_rows_that_were_promised_privacy(few):
+    X, y, ids, graph = few
+    budget = Budget(1.0, 1e-6)
+    search = GTVRegressorCV(n_alphas=3, privacy=promise(budget=budget))
+    with pytest.raises(ValueError, match="privacy of the estimator must be None"):
+        nefele.GraphSelectorCV({"mine": graph}, estimator=search).fit(X, y, node_ids=ids)
     assert budget.releases == ()
 
 

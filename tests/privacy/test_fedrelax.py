@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 
 from nefele import FedRelaxClassifier, FedRelaxRegressor
 from nefele.privacy import Bounds, Budget, Privacy
@@ -85,3 +86,36 @@ def test_what_gives_no_guarantee_is_refused(towns, change, match):
     X, y, ids, graph = towns
     with pytest.raises(ValueError, match=match):
         relaxed(**{"graph": graph, **change}).fit(X, y, node_ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "match"),
+    [
+        (KNeighborsRegressor(20), "could not be fitted to 12 own rows"),
+        ({0: Ridge()}, "every node of the graph"),
+        (LogisticRegression(), "must be a regressor"),
+    ],
+)
+def test_models_are_tried_before_anything_is_charged(towns, estimator, match):
+    X, y, ids, graph = towns
+    budget = Budget(5.0, 1e-6)
+    with pytest.raises(ValueError, match=match):
+        relaxed(graph, privacy=promise(budget=budget)).set_params(estimator=estimator).fit(
+            X, y, node_ids=ids
+        )
+    assert budget.releases == ()
+
+
+class Fragile(Ridge):
+    """Predicts NaN once it has seen a huge target."""
+
+    def predict(self, X):
+        return super().predict(X) if abs(self.intercept_) < 1e3 else np.full(len(X), np.nan)
+
+
+def test_what_a_shard_cannot_predict_is_not_told_by_an_error(towns):
+    X, y, ids, graph = towns
+    y = y.copy()
+    y[0] = 1e9
+    model = relaxed(graph).set_params(estimator=Fragile()).fit(X, y, node_ids=ids)
+    assert model.rounds_ == 3

@@ -69,6 +69,18 @@ def test_a_release_is_kept_and_charged_once(tmp_path):
         kept_release(tmp_path, federation, "oulu", rows, data)
 
 
+def test_a_link_to_the_data_is_charged_to_the_same_account(tmp_path):
+    federation = coast(alpha=0.3, privacy=TERMS)
+    rows, data, link = some_rows(federation)["oulu"], tmp_path / "rows.csv", tmp_path / "link.csv"
+    data.write_text("rows")
+    link.symlink_to(data)
+    kept_release(tmp_path, federation, "oulu", rows, data)
+    (tmp_path / "released.npz").unlink()
+    with pytest.raises(ValueError, match="would bring epsilon to"):
+        kept_release(tmp_path, federation, "oulu", rows, link)
+    assert not (tmp_path / "link.csv.budget").exists()
+
+
 def test_a_kept_release_refuses_an_older_account(tmp_path):
     federation = coast(alpha=0.3, privacy=TERMS)
     rows, data = some_rows(federation)["oulu"], tmp_path / "rows.csv"

@@ -19,7 +19,7 @@ from nefele._checks import Array, check_count, check_name, check_number, type_na
 from nefele._ids import as_ids, describe, did_you_mean
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
-from nefele.agnostic._private import Noisy, charge
+from nefele.agnostic._private import Noisy, charge, rehearse
 from nefele.agnostic._private import check as check_private
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._shared import shared_rows
@@ -27,6 +27,7 @@ from nefele.agnostic._site import Site, need_gradients
 from nefele.agnostic._summary import summary_of
 from nefele.estimators.design import Rows
 from nefele.estimators.nodes import row_places
+from nefele.estimators.private import forget
 from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
 from nefele.result import ConvergenceWarning, DataWarning
@@ -90,7 +91,8 @@ class FedRelaxBase(RowsBase):
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         shared = shared_rows(self.X_shared, self.n_shared, rows, self._names(), self.node, seed)
         coupled = float(self.alpha) > 0 and graph.n_edges > 0
-        noisy = self._noisy(rows, graph, coupled)
+        if self.privacy is not None:
+            check_private(self, rows, self._classes_or_none() is not None)
         reached = self._reached(graph, place, coupled)
         sites = dict(self._sites(rows, graph, place, reached, seed))
         if callable(self.discrepancy) and coupled:
@@ -111,8 +113,8 @@ class FedRelaxBase(RowsBase):
                 seed,
                 self.init,
                 float(self.noise),
-                noisy,
             )
+            run.noisy = self._noisy(run, coupled)
             converged = self._iterate(run, coupled)
         return self._keep(run, converged)
 
@@ -252,13 +254,13 @@ class FedRelaxBase(RowsBase):
         low, high = self.privacy.bounds.target
         return (high - low) / 4
 
-    def _noisy(self, rows: Rows, graph: Graph, coupled: bool) -> Noisy | None:
+    def _noisy(self, run: Relaxation, coupled: bool) -> Noisy | None:
         """The noise of what will be said, paid for; None when nothing is, or without privacy."""
-        if self.privacy is not None:
-            check_private(self, rows, self._classes_or_none() is not None)
-            if coupled:
-                return charge(self, graph)
-        self.__dict__.pop("privacy_", None)
+        if self.privacy is not None and coupled:
+            seen = (run.X_shared, run.alpha, run.classes, self.privacy)
+            rehearse(run.sites.values(), run.possible(), *seen)
+            return charge(self, run.graph)
+        forget(self)
         return None
 
     # -- prediction ---------------------------------------------------------------------------

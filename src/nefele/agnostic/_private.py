@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +12,13 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, is_frame, type_name
 from nefele.agnostic._discrepancy import Pull
-from nefele.agnostic._site import Block, Moved, Site, move
+from nefele.agnostic._site import Block, Moved, Site, fitted, move
 from nefele.estimators.design import Rows
-from nefele.estimators.private import graph_outside
+from nefele.estimators.private import account_of, graph_outside
 from nefele.graph import Graph
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.noise import Source
-from nefele.privacy.predictions import release, release_classes
+from nefele.privacy.predictions import release, release_classes, shards_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +58,43 @@ def check(model: Any, rows: Rows, classifier: bool) -> None:
         raise ValueError("sample_weight must be left out with privacy.")
 
 
+def rehearse(
+    sites: Iterable[Site],
+    blocks: Iterable[Block | Pull | None],
+    X_shared: Array,
+    alpha: float,
+    classes: NDArray[Any] | None,
+    privacy: Privacy,
+) -> None:
+    """Fit all models to made-up rows, as many as they will see: an error here costs nothing.
+
+    `blocks` are what neighbours may say: nothing, or something made up.
+    """
+    rng = np.random.default_rng(0)
+    scale = np.where(X_shared.std(axis=0) > 0, X_shared.std(axis=0), 1.0)
+    blocks = list(blocks)
+    for site in sites:
+        parts = shards_of(len(site.y), privacy.shards)
+        for size in sorted({len(site.y), min(len(part) for part in parts)} - {0}):
+            X = X_shared[rng.integers(len(X_shared), size=size)]
+            X = X + scale * rng.normal(size=X.shape)
+            if classes is None:
+                low, high = privacy.bounds.target
+                y: NDArray[Any] = rng.uniform(low, high, size)
+            else:
+                y = classes[np.arange(size) % len(classes)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # made-up rows need no advice
+                for block in blocks:
+                    made = replace(site, X=X, y=y, weight=None)
+                    fitted(made, None, block, X_shared, alpha, classes)
+
+
 def charge(model: Any, graph: Graph) -> Noisy:
     """Pay for all rounds: one release at the start, one in each round."""
     outside = graph_outside(model, graph)
-    before = getattr(model, "privacy_", None)
-    head = None if before is None else before.head
-    spent = model.privacy.charge("predictions", int(model.rounds) + 1, outside, head)
+    before = account_of(model)
+    spent = model.privacy.charge("predictions", int(model.rounds) + 1, outside, before)
     model.privacy_ = spent
     return Noisy(model.privacy, spent)
 
@@ -79,16 +112,16 @@ def move_noisy(
 
     The mean local loss stays here too: it is not a number in the history.
     """
-    plain = move(site, None, block, X_shared, alpha, classes)
     if not len(site.y):  # nothing of its own to hide
-        return plain
+        return move(site, None, block, X_shared, alpha, classes)
+    own, _ = fitted(site, None, block, X_shared, alpha, classes)
     privacy, m = noisy.privacy, len(X_shared)
 
     def fit(part: Any) -> Array:
         if not len(part) and block is None:
             return np.zeros(m) if classes is None else np.full((m, len(classes)), 1 / len(classes))
         shard = replace(site, X=site.X[part], y=site.y[part])
-        return move(shard, None, block, X_shared, alpha, classes).shared
+        return fitted(shard, None, block, X_shared, alpha, classes)[1]
 
     terms = (privacy.shards, noisy.spent.multiplier, privacy.unit, source)
     if classes is None:
@@ -96,4 +129,4 @@ def move_noisy(
         shared = release(fit, len(site.y), low, high, *terms)
     else:
         shared = release_classes(fit, len(site.y), *terms)
-    return Moved(plain.model, shared, float("nan"))
+    return Moved(own, shared, float("nan"))

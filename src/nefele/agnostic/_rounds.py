@@ -47,13 +47,13 @@ class Relaxation:
         seed: int,
         init: str = "local",
         noise: float = 0.0,
-        noisy: Noisy | None = None,
     ) -> None:
         self.graph, self.sites, self.X_shared, self.alpha = graph, sites, X_shared, alpha
         self.discrepancy, self.spread, self.classes = discrepancy, spread, classes
         self.schedule, self.seed, self.init, self.noise = schedule, seed, init, noise
         self.draws = {i: np.random.default_rng([seed, 5, i]) for i in sites}
-        self.noisy, self.updates = noisy, dict.fromkeys(sites, 0)
+        self.noisy: Noisy | None = None  # set when it is paid for, before the first round
+        self.updates = dict.fromkeys(sites, 0)
         self.ids = graph.ids.tolist()
         self.near: dict[int, dict[int, float]] = {i: {} for i in sites}  # weights by neighbour
         for i, j, weight in zip(
@@ -134,6 +134,11 @@ class Relaxation:
         own = self.state[i].shared if i in self.state else None
         weights, news = zip(*known, strict=True)
         return self.discrepancy.block(np.array(weights), list(news), own)
+
+    def possible(self) -> list[Any]:
+        """What a node may have heard: nothing before the first round, then what all said alike."""
+        told = self.discrepancy.block(np.ones(1), [self.zero], self.zero)
+        return [None, told] if self.init == "local" else [told]
 
     @property
     def zero(self) -> Array:

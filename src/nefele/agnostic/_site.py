@@ -58,6 +58,24 @@ def move(
 
     Without a block (no neighbours, or alpha = 0) this is `estimator.fit` on the local rows.
     """
+    model, shared = fitted(site, last, block, X_shared, alpha, classes)
+    if not np.isfinite(shared).all():
+        raise ValueError(
+            f"Node {site.name!r}: {type(model).__name__} predicts NaN or inf on X_shared. "
+            "Scale the features, or choose another model."
+        )
+    return Moved(model, shared, _loss(site, model, classes))
+
+
+def fitted(
+    site: Site,
+    last: Any,
+    block: Block | Pull | None,
+    X_shared: Array,
+    alpha: float,
+    classes: NDArray[Any] | None,
+) -> tuple[Any, Array]:
+    """The model of `move` and its predictions on the shared rows, finite or not."""
     pull, block = (block, None) if isinstance(block, Pull) else (None, block)
     if pull is not None:
         need_gradients(site)
@@ -67,18 +85,12 @@ def move(
             model = refit(site.prototype, last, X, y, weight, site.seed)
         else:
             model = _pulled(site, last, pull, X_shared, alpha, classes)
-        shared = predictions(model, X_shared, classes)
+        return model, predictions(model, X_shared, classes)
     except ValueError as error:
         raise ValueError(
             f"Node {site.name!r}: {type(site.prototype).__name__} could not be fitted to "
             f"{len(site.y)} own rows and {len(y) - len(site.y)} of its neighbours. {error}"
         ) from error
-    if not np.isfinite(shared).all():
-        raise ValueError(
-            f"Node {site.name!r}: {type(model).__name__} predicts NaN or inf on X_shared. "
-            "Scale the features, or choose another model."
-        )
-    return Moved(model, shared, _loss(site, model, classes))
 
 
 def need_gradients(site: Site) -> None:

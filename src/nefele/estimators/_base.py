@@ -102,7 +102,7 @@ class GTVBase(RowsBase, GTVParameters):
         self._forget_layout()
         if self.privacy is not None:
             return private.fit(self, rows)
-        self.__dict__.pop("privacy_", None)
+        private.forget(self)
         design = self._make_design(rows, self._make_graph(rows))
         return self._solve(rows, design)
 
@@ -218,11 +218,16 @@ class GTVBase(RowsBase, GTVParameters):
     def clipped_share_(self) -> dict[Any, float]:
         """Share of rows outside the declared bounds, by node id.
 
-        It is computed from raw rows, stays at the node, and is not saved with the model.
+        It is computed from raw rows, stays at the node, and is not saved or pickled with the model.
         """
         if not hasattr(self, "_clipped"):
             raise AttributeError("Only a model fitted with privacy, in this process, has it.")
         return dict(self._clipped)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what stays at the node, for pickle and joblib."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_clipped"}
 
     def solution(self) -> tuple[Problem, Array, Array] | None:
         """The fit as the core has it: the problem, its parameters and its duals.

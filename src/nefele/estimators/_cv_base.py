@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
-from nefele.estimators import choosing, fitting, private_search
+from nefele.estimators import choosing, fitting, private, private_search
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
@@ -124,7 +124,7 @@ class GTVBaseCV(GTVParameters):
         self._forget()
         if self.privacy is not None:
             return private_search.fit(self, model, rows, (X, y, sample_weight, node_ids, groups))
-        self.__dict__.pop("privacy_", None)
+        private.forget(self)
         if self._automatic:
             choosing.check(self)
             given = (X, y, sample_weight, node_ids, groups)

@@ -179,6 +179,12 @@ class GraphSelectorCV(BaseEstimator):
                 "estimator must be a GTVRegressorCV or a GTVClassifierCV, which choose the "
                 f"strength of the coupling; got {type_name(base)}."
             )
+        if base.privacy is not None:
+            raise ValueError(
+                "privacy of the estimator must be None: graphs are compared on raw rows. Compare "
+                "them on rows that may be shown, then fit with the chosen graph and privacy=...; "
+                "GTVRegressor(privacy=...) also learns a graph from its noisy moments alone."
+            )
         found: Any = clone(base)
         return found if self.node is None else found.set_params(node=self.node)
 

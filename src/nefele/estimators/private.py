@@ -2,90 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele._checks import Array, type_name
 from nefele.estimators import design as designs
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import row_places
+from nefele.estimators.rehearsal import rehearse
+from nefele.estimators.released import Index, Released, release_cells, times
 from nefele.graph import Graph
 from nefele.graph_learning.builders import SpatialKNN
 from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.paths.follow import whole_solve
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.bounds import Box
-from nefele.privacy.statistics import deviation, drawn_together, release, repaired
 from nefele.privacy.updates import Updates
 from nefele.result import Result, Status
-
-Index = NDArray[np.int64]
-Split = tuple[Index, Index]
-
-
-@dataclass(frozen=True, eq=False)
-class Released:
-    """Noisy moments of each node and fold, and the rows that stand for them.
-
-    Attributes
-    ----------
-    names : array of shape (n_cells,)
-        Node id of each.
-    fold, count : int arrays of shape (n_cells,)
-    noise : array of shape (n_cells, d + 2, d + 2)
-    box : Box
-    spread : array of shape (n_cells,), optional
-        Deviation of the noise; with it the moments of all nodes are drawn to their mean.
-    """
-
-    names: NDArray[Any]
-    fold: Index
-    count: Index
-    noise: Array
-    box: Box
-    spread: Array | None = None
-
-    def rows(self, cells: NDArray[np.bool_], *, judged: bool = False) -> Rows:
-        """Rows with the moments of these cells, those of a node taken together.
-
-        What others are `judged` by stays as it was released.
-        """
-        chosen = np.flatnonzero(cells)
-        names = self.names[chosen]
-        _, first = np.unique(names, return_index=True)
-        order = np.sort(first)
-        groups = [chosen[names == names[k]] for k in order.tolist()]
-        share = [self.count[own] / self.count[own].sum() for own in groups]
-        noise = np.stack(
-            [np.tensordot(s, self.noise[own], 1) for s, own in zip(share, groups, strict=True)]
-        )
-        if self.spread is not None and not judged:
-            pairs = zip(share, groups, strict=True)
-            spread = np.array([np.linalg.norm(s * self.spread[own]) for s, own in pairs])
-            noise = drawn_together(noise, spread)
-        parts = [
-            repaired(mean, self.box, int(self.count[own].sum())).rows_alike()
-            for mean, own in zip(noise, groups, strict=True)
-        ]
-        X, y, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Rows(X, y, np.repeat(names[order], len(parts[0][1])), weight)
-
-    def folds(self) -> tuple[Rows, list[Split]]:
-        """Rows for all training and held-out parts, and which of them each fold has."""
-        bank: Rows | None = None
-        splits = []
-        for k in np.unique(self.fold).tolist():
-            at = 0 if bank is None else len(bank.y)
-            train, held = self.rows(self.fold != k), self.rows(self.fold == k, judged=True)
-            both = train.then(held)
-            bank = both if bank is None else bank.then(both)
-            here = at + np.arange(len(both.y))
-            splits.append((here[: len(train.y)], here[len(train.y) :]))
-        assert bank is not None
-        return bank, splits
 
 
 def check(model: Any, rows: Rows) -> str:
@@ -111,7 +46,9 @@ def fit(model: Any, rows: Rows) -> Any:
     """Charge, release, and fit the model to what was released."""
     mechanism = check(model, rows)
     if mechanism == "statistics":
-        found = released(model, rows, np.zeros(len(rows.y), dtype=np.int64))
+        whole = np.zeros(len(rows.y), dtype=np.int64)
+        rehearse(model, rows, whole)
+        found = released(model, rows, whole)
         shown = found.rows(np.ones(len(found.names), dtype=bool))
         model._solve(shown, model._make_design(shown, model._make_graph(shown)))
         if model.privacy.refit:
@@ -150,39 +87,24 @@ def released(model: Any, rows: Rows, fold: Index) -> Released:
     return found
 
 
-def times(privacy: Privacy, rows: Rows, fold: Index) -> int:
-    """How often one unit is told of: a record stands in one fold, a node in several."""
-    if privacy.unit == "record":
-        return 1
-    _, place = np.unique(rows.node_ids, return_inverse=True)
-    cells = np.unique(np.column_stack([place, fold]), axis=0)
-    return int(np.bincount(cells[:, 0]).max())
-
-
-def release_cells(
-    privacy: Privacy, box: Box, rows: Rows, fold: Index, multiplier: float
-) -> Released:
-    """What leaves the nodes: noisy moments of each node and fold; see `times` for the cost."""
-    names, place = np.unique(rows.node_ids, return_inverse=True)
-    cells = np.unique(np.column_stack([place, fold]), axis=0)
-    noise, count = [], []
-    for i, k in cells.tolist():
-        own = (place == i) & (fold == k)
-        terms = (box, multiplier, privacy.unit, privacy.source(i, k + 1))
-        noise.append(release(rows.X[own], rows.y[own], *terms))
-        count.append(int(own.sum()))
-    spread = np.array([deviation(multiplier, m, privacy.unit) for m in count])
-    parts = (names[cells[:, 0]], cells[:, 1], np.array(count), np.stack(noise))
-    return Released(*parts, box, spread)
-
-
 def _charge(model: Any, mechanism: str, releases: int, outside: list[str]) -> Spent:
-    before = getattr(model, "privacy_", None)
-    spent = model.privacy.charge(
-        mechanism, releases, outside, None if before is None else before.head
-    )
+    spent = model.privacy.charge(mechanism, releases, outside, account_of(model))
     model.privacy_ = spent  # from here on it is spent, whatever comes
     return spent
+
+
+def account_of(model: Any) -> dict[str, Any] | None:
+    """The head of the account that earlier fits were charged to, if any were."""
+    before = getattr(model, "privacy_", None)
+    known = None if before is None else before.head
+    return getattr(model, "_account", None) if known is None else known
+
+
+def forget(model: Any) -> None:
+    """For a fit without privacy: it promises nothing, and the account stays known."""
+    known = account_of(model)
+    if model.__dict__.pop("privacy_", None) is not None:
+        model._account = known
 
 
 def _keep(model: Any, spent: Spent, clipped: dict[Any, float]) -> None:

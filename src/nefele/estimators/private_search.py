@@ -15,6 +15,7 @@ import numpy as np
 from nefele._checks import check_count
 from nefele.estimators import private
 from nefele.estimators.design import Rows
+from nefele.estimators.rehearsal import rehearse
 from nefele.selection import WithinNodeKFold
 
 _FOLDS = 2  # the fewest: each more costs noise
@@ -23,8 +24,7 @@ _FOLDS = 2  # the fewest: each more costs noise
 def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
     """Charge, release, choose and fit."""
     mechanism = private.check(model, rows)
-    if hasattr(search, "privacy_"):  # of an earlier fit, which the account must know
-        model.privacy_ = search.privacy_
+    model._account = private.account_of(search)  # of an earlier fit, which it must know
     if model.privacy.refit:
         raise ValueError("refit=True goes with a fixed alpha: choose it first, then fit with it.")
     if search.scale is not None and isinstance(search.scale, str):
@@ -45,6 +45,9 @@ def _by_statistics(search: Any, model: Any, rows: Rows, groups: Any) -> Any:
     splitter = WithinNodeKFold(count)  # in row order, whatever the rows hold
     for k, (_, held) in enumerate(splitter.split(rows.X, None, rows.node_ids)):
         fold[held] = k
+    rehearsed, design = rehearse(model, rows, fold)
+    rehearsed.folds()
+    search._grid(design)
     found = private.released(model, rows, fold)
     shown = found.rows(np.ones(len(found.names), dtype=bool))
     bank, splits = found.folds()
@@ -56,7 +59,11 @@ def _by_statistics(search: Any, model: Any, rows: Rows, groups: Any) -> Any:
 
 
 def _by_updates(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> Any:
-    outside = ["alpha was chosen by cross-validation on raw rows"]
+    outside = [
+        "alpha was chosen by cross-validation on raw rows",
+        "what the search tells (alphas_, cv_results_, best_score_, baseline_scores_, verdict_ and "
+        "other scores, gains and clusters) was computed from raw rows",
+    ]
     privacy = model.privacy
     privacy.check_outside(outside)
     model.privacy = None

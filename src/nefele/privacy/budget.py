@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ class Budget:
     path : str or Path, optional
         The file of the account, beside the data. It is made, or gone on with; then `epsilon` and
         `delta` must be those in it, or be left out. Processes that share the file take turns.
-        Without a path the account lives as long as this object, of which copies are the same.
+        Without a path the account lives as long as this object, of which copies are the same, and
+        in the process that made it.
 
     Examples
     --------
@@ -96,6 +98,8 @@ class Budget:
         self.path = None if path is None else Path(os.fspath(path)).absolute()
         self._ledger = None if self.path is None else Ledger(self.path)
         self._memory: list[dict[str, Any]] = []
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._seen: dict[str, Any] | None = None  # the newest head: nothing older is believed
         facts = {"epsilon": epsilon, "delta": delta, "unit": unit}
         with self._entries() as entries:
             if entries:
@@ -218,18 +222,46 @@ class Budget:
                 "A budget without a file must stay in one process, or each copy would be spent "
                 "by itself. Name a file: Budget(epsilon, delta, path=...)."
             )
-        return (Budget.open, (self.path,))
+        return (_opened, (self.path, self._seen))
 
     @contextmanager
     def _entries(self) -> Iterator[list[dict[str, Any]]]:
-        if self._ledger is None:
-            yield self._memory
-        else:
+        """The entries, for one thread at a time; what is appended is kept."""
+        self._check_process()
+        with self._lock:
+            if self._ledger is None:
+                yield self._memory
+                return
             with self._ledger.changing() as entries:
+                self._check_seen(entries)
                 yield entries
+            self._seen = head_of(entries)
 
     def _read(self) -> list[dict[str, Any]]:
-        return self._memory if self._ledger is None else self._ledger.read()
+        self._check_process()
+        with self._lock:
+            if self._ledger is None:
+                return list(self._memory)
+            entries = self._ledger.read()
+            self._check_seen(entries)
+            self._seen = head_of(entries)
+            return entries
+
+    def _check_process(self) -> None:
+        if self._ledger is None and os.getpid() != self._process:
+            raise BudgetError(
+                "A budget without a file must stay in the process that made it; a fork has a copy "
+                "that would be spent by itself. Name a file: Budget(epsilon, delta, path=...). "
+                "Nothing was released."
+            )
+
+    def _check_seen(self, entries: list[dict[str, Any]]) -> None:
+        """Ledger and head may both be gone, or both be older ones; this object still knows."""
+        if self._seen is not None and not (entries and is_after(entries, self._seen)):
+            raise LedgerError(
+                f"The budget {str(self.path)!r} must hold all that was spent; it is gone, another "
+                "one, or an older copy. Bring back the newest copy of it and of its head."
+            )
 
     def _cost(self, releases: Iterable[Release]) -> float:
         return epsilon_of([(r.multiplier, r.count) for r in releases], self.delta)
@@ -249,6 +281,14 @@ class Budget:
                     f"{name} must be that of the budget {str(self.path)!r}, {first[name]!r}; got "
                     f"{value!r}. Leave it out to go on with the file, or name another one."
                 )
+
+
+def _opened(path: Path, seen: dict[str, Any] | None) -> Budget:
+    """A budget from another process, with what was known of it there."""
+    found = Budget.open(path)
+    if seen is not None:
+        found.check_head(seen)
+    return found
 
 
 def _release(entry: dict[str, Any]) -> Release:

@@ -34,6 +34,7 @@ _PATHS = ("data", "graph", "out", "budget")
 _LISTS = ("features", "coords")
 _TEXTS = (*_PATHS, "node", "target", "penalty", "time", "task", "weighting", "compare")
 _FLAGS = ("standardize", "drop_missing", "allow_isolates", "price")
+_PROMISED = ("bounds", "budget", "total_epsilon", "unit", "delta")  # of use with epsilon only
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
 
 
@@ -164,8 +165,20 @@ class RunConfig:
             from nefele.runs.promise import check_private  # scikit-learn takes long to import
 
             check_private(self)
-        elif self.price:
+        else:
+            self._check_public()
+
+    def _check_public(self) -> None:
+        """Who asks for privacy by halves must not get a run without it."""
+        if self.price:
             raise ValueError("price must go with epsilon: --price shows what privacy costs.")
+        usual = {f.name: f.default for f in fields(self)}
+        for name in _PROMISED:
+            if getattr(self, name) != usual[name]:
+                raise ValueError(
+                    f"{name} must go with epsilon, without which a run is not private. Add "
+                    f"--epsilon (epsilon = ... in a file), or leave {name} out."
+                )
 
     def _check_roles(self) -> None:
         roles = {"node": self.node, "target": self.target}

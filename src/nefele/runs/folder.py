@@ -224,10 +224,14 @@ def file_hash(path: Path | str) -> str:
 
 
 def run_key(config: RunConfig, facts: dict[str, Any]) -> str:
-    """A hash of all that the numbers of a run depend on; `facts` has its files and versions."""
+    """A hash of all that the numbers of a run depend on; `facts` has its files and versions.
+
+    The key is in files that are given away, and a hash of rows tells who guesses them that they
+    are right: private runs have a `salt`, which is in run.json only.
+    """
     hashes = {name: known["sha256"] for name, known in facts["files"].items()}
     by = facts["versions"]["nefele"], facts["format_version"]
-    told = [replace(config, out=None).to_toml(), hashes, *by]
+    told = [replace(config, out=None).to_toml(), hashes, *by, *filter(None, [facts.get("salt")])]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

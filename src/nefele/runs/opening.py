@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -168,6 +169,8 @@ def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
         "seed": config.seed,
         "files": input_files(config),
     }
+    if config.epsilon is not None:
+        facts["salt"] = secrets.token_hex(16)
     facts["key"] = run_key(config, facts)
     staged.write_facts(facts)
     staged.move_to(folder)

@@ -14,7 +14,9 @@ from nefele._checks import Array
 from nefele.estimators import GTVRegressor, GTVRegressorCV
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.fitting import make_design, run_fold
-from nefele.estimators.private import Released, check, released
+from nefele.estimators.private import check, released
+from nefele.estimators.rehearsal import rehearse
+from nefele.estimators.released import Released
 from nefele.privacy import Bounds, Price, Privacy, Spent, price
 from nefele.report.pictures import Picture
 from nefele.runs.config import RunConfig
@@ -42,7 +44,6 @@ class PrivatePipeline(Pipeline):
     def __init__(self, config: RunConfig, inputs: Inputs) -> None:
         super().__init__(config, inputs)
         check(_promised(self.model, promise_of(config)), self.rows)
-        self.model.privacy = None
         self._raw: Rows = self.rows
         train, held = hold_out(inputs.ids, None, config.seed)
         self._part = np.zeros(len(inputs.y), dtype=np.int64)
@@ -52,6 +53,8 @@ class PrivatePipeline(Pipeline):
             for k, (_, own) in enumerate(inside):
                 self._part[train[own]] = k
             self.splits = list(range(len(inside)))
+        rehearse(self.model, self._raw, self._part)  # what is wrong is said before a folder is made
+        self.model.privacy = None
 
     def run(self, folder: RunFolder, tick: Tick) -> Stages:
         """Charge, release, and all stages after it."""

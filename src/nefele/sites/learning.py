@@ -15,7 +15,7 @@ from nefele import losses
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.estimators.design import Rows, local_data
-from nefele.estimators.private import Released
+from nefele.estimators.released import Released
 from nefele.graph import Graph
 from nefele.losses import Loss
 from nefele.problem import Problem

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.estimators.design import Rows
-from nefele.estimators.private import Released, release_cells, times
+from nefele.estimators.released import Released, release_cells, times
 from nefele.graph import Graph
 from nefele.privacy import Bounds, Budget, Privacy
 from nefele.privacy.bounds import Box
@@ -121,8 +121,11 @@ def mark_of_release(folder: Path) -> str:
 
 
 def _account(federation: Federation, data: Path) -> Budget:
-    """The account beside the data: all runs and federations on these rows add up."""
-    path = Path(f"{data}{_SUFFIX}")
+    """The account beside the data: all runs and federations on these rows add up.
+
+    A link to the data has the account of the data.
+    """
+    path = Path(f"{data.resolve()}{_SUFFIX}")
     if path.exists() or Path(f"{path}.head").exists():
         return Budget.open(path)
     terms = federation.privacy
