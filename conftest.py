@@ -1,0 +1,13 @@
+"""What holds for the tests and for the examples in docstrings."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    """Pictures of pyplot stay open until they are closed, and many open ones are a warning."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
