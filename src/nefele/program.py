@@ -80,6 +80,28 @@ def largest(value: Any) -> Program[float]:
     return float((yield Sum(np.array([value], dtype=float), largest=True))[0])
 
 
+def between(
+    program: Program[T], asks: Callable[[Any], Any], hears: Callable[[Any, Any], Any]
+) -> Program[T]:
+    """The program with what it asks changed by `asks(request)`, and the answer by `hears`.
+
+    `hears(request, answer)` is given the request as the program made it.
+
+    Examples
+    --------
+    >>> twice = between(total(3.0), lambda asked: Sum(2 * asked.values), lambda asked, got: got)
+    >>> run_alone(twice)
+    6.0
+    """
+    answer: Any = None
+    while True:
+        try:
+            request = program.send(answer)
+        except StopIteration as end:
+            return end.value
+        answer = hears(request, (yield asks(request)))
+
+
 def run_alone(program: Program[T]) -> T:
     """Run a program that owns all nodes: its sums are the sums, and there is nobody to hear.
 

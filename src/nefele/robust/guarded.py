@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.program import Exchange, Heard, Program
+from nefele.program import Exchange, Heard, Program, between
 from nefele.robust.rules import Rule
 
 _GUARDED = ("parameters", "predictions", "probabilities")
@@ -59,15 +59,13 @@ class Guarded:
     def __call__(self, program: Program[Any]) -> Program[Any]:
         """The program, guarded."""
         last: dict[tuple[str, Any], Array] = {}
-        answer: Any = None
-        while True:
-            try:
-                request = program.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = yield request
+
+        def hears(request: Any, answer: Any) -> Any:
             if isinstance(request, Exchange) and isinstance(answer, Heard):
-                answer = self._guard(request, answer, last)
+                return self._guard(request, answer, last)
+            return answer
+
+        return between(program, lambda request: request, hears)
 
     def _guard(self, request: Exchange, heard: Heard, last: dict[tuple[str, Any], Array]) -> Heard:
         own, good = _own(request), {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_count, check_number
-from nefele.program import Exchange, Heard, Program
+from nefele.program import Exchange, Heard, Program, between
 from nefele.robust.guarded import with_arrays
 
 _SAID = ("parameters", "predictions", "probabilities")
@@ -35,16 +35,19 @@ class MessageAttack(ABC):
         """The program with its messages changed."""
         draw = np.random.default_rng(getattr(self, "seed", 0))
         known: dict[Any, Array] = {}
-        answer: Any = None
-        while True:
-            try:
-                request = program.send(answer)
-            except StopIteration as end:
-                return end.value
-            ours = isinstance(request, Exchange) and request.content in self.contents
-            answer = yield self._changed(request, known, draw) if ours else request
-            if ours and isinstance(answer, Heard):
+
+        def ours(request: Any) -> bool:
+            return isinstance(request, Exchange) and request.content in self.contents
+
+        def hears(request: Any, answer: Any) -> Any:
+            if ours(request) and isinstance(answer, Heard):
                 known.update(answer.rows)
+            return answer
+
+        def asks(request: Any) -> Any:
+            return self._changed(request, known, draw) if ours(request) else request
+
+        return between(program, asks, hears)
 
     def _changed(
         self, request: Exchange, known: dict[Any, Array], draw: np.random.Generator
@@ -197,15 +200,13 @@ class Curious:
 
     def __call__(self, program: Program[Any]) -> Program[Any]:
         """The program, with a note of all it hears."""
-        answer: Any = None
-        while True:
-            try:
-                request = program.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = yield request
+
+        def hears(request: Any, answer: Any) -> Any:
             if isinstance(request, Exchange) and isinstance(answer, Heard):
                 self._note(request.content, answer)
+            return answer
+
+        return between(program, lambda request: request, hears)
 
     def _note(self, content: str, heard: Heard) -> None:
         if content in self.contents:
