@@ -224,4 +224,6 @@ _WORDS = {"yes": "helps", "probably": "probably helps", "unclear": "does not cle
 
 def _less(value: float, base: float) -> str:
     share = 1.0 - value / base
-    return f"{share:.0%}" if share < 0.995 else f"{share:.2%}"
+    if share < 0.995:
+        return f"{share:.0%}"
+    return f"{share:.2%}" if share < 0.99995 else "almost 100%"  # models that fit nothing but noise
