@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._ids import describe, distinct
 from nefele.estimators.design import Rows
+from nefele.estimators.nodes import unseen_message
+from nefele.graph_learning.coordinates import as_coordinates
 from nefele.result import DataWarning
 
 _FAR = 0.5  # of the range that a curve knows: tails of the training rows are not far
@@ -20,13 +23,43 @@ def raw(model: Any, X: Array, ids: Any) -> Array:
     place = np.zeros(len(X), dtype=np.int64) if ids is None else model.graph_.positions(ids)
     coef, intercept = model.coef_, model.intercept_
     if (place < 0).any():
-        place, coef, intercept = model._cover(ids, place)
+        place, coef, intercept = _covered(model, ids, place)
     product = "rj,rj->r" if coef.ndim == 2 else "rj,rkj->rk"
     layout = getattr(model, "_layout", None)
     if layout is None or layout.smooth is None:
         return np.asarray(np.einsum(product, X, coef[place]) + intercept[place])
     straight = np.einsum(product, layout.clip(X), coef[place]) + intercept[place]
     return np.asarray(straight + curve_weights(model, place) * layout.smooth(X))
+
+
+def _covered(model: Any, ids: Any, place: NDArray[np.int64]) -> tuple[Any, Array, Array]:
+    """Models for rows of unknown nodes, by the rule `unseen`."""
+    lost = place < 0
+    if model.unseen in ("centre", "pooled"):
+        if not hasattr(model, f"{model.unseen}_coef_"):
+            needs = {
+                "centre": "needs a centre: fit with hub > 0.",
+                "pooled": "must be set before fit; fit again.",
+            }
+            raise ValueError(f'unseen="{model.unseen}" {needs[model.unseen]}')
+        more = (getattr(model, f"{model.unseen}_{name}_") for name in ("coef", "intercept"))
+        coef, intercept = (
+            np.append(own, np.asarray(one)[None], axis=0)
+            for own, one in zip((model.coef_, model.intercept_), more, strict=True)
+        )
+        return np.where(lost, len(model.coef_), place), coef, intercept
+    if model.unseen == "nearest":
+        where = as_coordinates(model.coords, model.node)
+        place = place.copy()
+        place[lost] = where.nearest(ids[lost], model.nodes_)
+        if (place < 0).any():
+            missing = describe(distinct(ids[place < 0]))
+            raise ValueError(f"coords must have every unseen node; missing: {missing}.")
+        return place, model.coef_, model.intercept_
+    why = 'Use unseen="pooled", or "nearest" with coords, or add the nodes to the graph.'
+    if hasattr(model, "centre_coef_"):
+        why = 'Use unseen="centre" or "pooled", or "nearest" with coords.'
+    raise ValueError(unseen_message(model.nodes_, ids[lost], why))
 
 
 def curve_weights(model: Any, place: NDArray[np.int64]) -> Any:
