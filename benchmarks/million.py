@@ -41,7 +41,7 @@ def _answer(queue, work, args) -> None:
 
 def certified(side: int, penalty: str, tol: float) -> dict:
     """A solve of e, and the time of one compiled iteration of e with the l2 penalty."""
-    solve(instances.e(40, penalty), tol=tol)
+    solve(instances.e(80, penalty), tol=tol)
     with shares() as spent:
         seconds, result = ours(lambda: instances.e(side, penalty), tol)
     peak = peak_memory()

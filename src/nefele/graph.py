@@ -16,6 +16,7 @@ from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
 Index = NDArray[np.int64]
 
 MERGES = ("error", "sum", "max", "mean")
+_COMPILED = 20_000  # edges from which compiled loops pay off
 
 
 class Graph:
@@ -159,10 +160,14 @@ class Graph:
     @cached_property
     def components(self) -> Index:
         """Label of the connected component of each node, shape (n_nodes,), from 0."""
-        return self._frozen(connected_components(self.adjacency, directed=False)[1].astype(int))
+        return self._frozen(self.joined(np.ones(self.n_edges, dtype=bool)))
 
     def joined(self, on: NDArray[np.bool_]) -> Index:
         """Label of the group of each node when only the edges `on` join them, from 0."""
+        if self.n_edges >= _COMPILED:
+            from nefele._kernels.edges import groups
+
+            return np.asarray(groups(self.n_nodes, self.head, self.tail, on), dtype=np.int64)
         shape = (self.n_nodes, self.n_nodes)
         links = sparse.coo_array((np.ones(on.sum()), (self.head[on], self.tail[on])), shape=shape)
         return connected_components(links, directed=False)[1].astype(np.int64)
@@ -197,11 +202,23 @@ class Graph:
 
     def diff(self, w: Array) -> Array:
         """D w: w[head] - w[tail] over each edge, shape (n_edges, d) (NFL, Eq. (6))."""
-        return w[self.head] - w[self.tail]
+        if self.n_edges < _COMPILED or w.dtype != float or w.ndim != 2:
+            return w[self.head] - w[self.tail]
+        from nefele._kernels.edges import differences
+
+        out = np.empty((self.n_edges, w.shape[1]))
+        differences(self.ptr, self.tail, np.ascontiguousarray(w), out)
+        return out
 
     def div(self, u: Array) -> Array:
         """D^T u: what flows out of each node minus what flows in, shape (n_nodes, d) (NFL, (7))."""
-        return self.incidence_t @ u
+        if self.n_edges < _COMPILED or u.dtype != float or u.ndim != 2:
+            return self.incidence_t @ u
+        from nefele._kernels.edges import divergence
+
+        out = np.zeros((self.n_nodes, u.shape[1]))
+        divergence(self.ptr, self.tail, np.ascontiguousarray(u), out)
+        return out
 
     def position(self, node: Any) -> int:
         """Position of a node id in `ids`."""

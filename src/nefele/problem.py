@@ -178,7 +178,8 @@ class Problem:
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
-        return inside(self, u)
+        found = inside(self, u)
+        return u.copy() if found is u else found
 
     def unbounded(self, w: Array | None = None) -> NDArray[np.bool_]:
         """Nodes that run away for want of a minimiser, alone or with all of their component.

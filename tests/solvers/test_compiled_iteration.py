@@ -81,6 +81,7 @@ def run(monkeypatch):
 
     def run(target, way):
         monkeypatch.setattr(fused, "_LARGE", 0)
+        monkeypatch.setattr(fused, "_SHORT", 0)
         monkeypatch.setattr(fused, "_LEAST_PARALLEL", 10**9 if way == "serial" else 0)
         monkeypatch.setattr(threads, "usable", lambda: 3)
         both = {"blocks": lambda self, serial, parallel: serial()}

@@ -8,40 +8,40 @@ from nefele._kernels.compiled import kernel
 
 
 @kernel
-def shift(dims, kind, depth, ptr, tail, scale, give, x, w, u, out):  # type: ignore[no-untyped-def]
+def shift(dims, kind, depth, ptr, tail, scale, give, x, u, out):  # type: ignore[no-untyped-def]
     """Out = u - C D x, brought inside the balls of the dual norm (kind 0: l2, 1: l-infinity).
 
-    Returns how far it was outside and sum_e lam A_e phi(D w) - <out, D w>.
+    Returns how far it was outside.
     """
     d = len(dims) if len(dims) > 0 else x.shape[1]
     single = give.shape[1] == 1
-    outside, spare = 0.0, 0.0
+    outside = 0.0
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j = tail[e]
-            size, rise, inner = 0.0, 0.0, 0.0
+            size = 0.0
             for r in range(d):
                 new = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
                 out[e, r] = new
-                step = w[i, r] - w[j, r]
-                inner += new * step
-                if kind == 0:
-                    size += new * new
-                    rise += step * step
-                else:
-                    size = max(size, abs(new))
-                    rise += abs(step)
-            if kind == 0:
-                size, rise = np.sqrt(size), np.sqrt(rise)
-            ratio = size / scale[e]
+                size = size + new * new if kind == 0 else max(size, abs(new))
+            ratio = (np.sqrt(size) if kind == 0 else size) / scale[e]
             outside = max(outside, ratio)
             if ratio > 1.0:
                 back = max(1.0 - depth * (ratio - 1.0), 0.9) / ratio
-                inner *= back
                 for r in range(d):
                     out[e, r] *= back
-            spare += scale[e] * rise - inner
-    return outside - 1.0, spare
+    return outside - 1.0
+
+
+@kernel
+def room(u, scale, unit, least, most, out):  # type: ignore[no-untyped-def]
+    """Out_e = min(lam A_e clip(1 - ||u_e|| / (lam A_e), least, 1) / unit, most)."""
+    for e in range(len(u)):
+        size = 0.0
+        for r in range(u.shape[1]):
+            size += u[e, r] * u[e, r]
+        left = min(max(1.0 - np.sqrt(size) / scale[e], least), 1.0)
+        out[e, 0] = min(scale[e] * left / unit, most)
 
 
 @kernel
@@ -74,6 +74,22 @@ def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def spare(dims, kind, ptr, tail, scale, w, u):  # type: ignore[no-untyped-def]
+    """sum_e lam A_e phi(D w) - <u, D w>, phi the l2 norm (kind 0) or the l1 norm (1)."""
+    d = len(dims) if len(dims) > 0 else w.shape[1]
+    total = 0.0
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j, rise, inner = tail[e], 0.0, 0.0
+            for r in range(d):
+                step = w[i, r] - w[j, r]
+                inner += u[e, r] * step
+                rise += step * step if kind == 0 else abs(step)
+            total += scale[e] * (np.sqrt(rise) if kind == 0 else rise) - inner
+    return total
+
+
+@kernel
 def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
     """out_i = sum_r c_r (x_r^T w_i - y_r)^2 over the rows of node i."""
     for i in range(len(w)):
@@ -98,3 +114,37 @@ def squared_conjugates(X, y, ptr, weight, p, theta, out):  # type: ignore[no-unt
             t = 2.0 * theta[i] * z
             total += weight[r] * t * (0.25 * t + y[r])
         out[i] = total
+
+
+@kernel
+def grams(X, weight, ptr, out):  # type: ignore[no-untyped-def]
+    """out_i += sum_r weight_r x_r x_r^T over the rows of node i."""
+    d = X.shape[1]
+    for i in range(len(ptr) - 1):
+        for row in range(ptr[i], ptr[i + 1]):
+            for r in range(d):
+                weighted = weight[row] * X[row, r]
+                for s in range(r, d):
+                    out[i, r, s] += weighted * X[row, s]
+        for r in range(d):
+            for s in range(r):
+                out[i, r, s] = out[i, s, r]
+
+
+@kernel
+def pulls(X, a, ptr, out):  # type: ignore[no-untyped-def]
+    """out_i += sum_r a_r x_r over the rows of node i."""
+    for i in range(len(ptr) - 1):
+        for row in range(ptr[i], ptr[i + 1]):
+            for k in range(X.shape[1]):
+                out[i, k] += a[row] * X[row, k]
+
+
+@kernel
+def largest(values):  # type: ignore[no-untyped-def]
+    """Largest absolute value of each column."""
+    out = np.zeros(values.shape[1])
+    for i in range(len(values)):
+        for k in range(values.shape[1]):
+            out[k] = max(out[k], abs(values[i, k]))
+    return out

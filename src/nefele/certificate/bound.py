@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._systems.laplacian import COMPILED
 from nefele.certificate.correction import (
     FlowOnly,
     LossAndFlow,
@@ -115,8 +116,10 @@ def certify(
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from _objective(problem, w, seen)
+    given, room = u, None  # the caller's flow, and memory for the next one
     u = inside(problem, u)
-    dual = problem.loss.dual_point(w, -problem.outflow(u))
+    out = problem.outflow(u)
+    dual = problem.loss.dual_point(w, -out)
     if (yield from largest(dual is None)) or dual is None:
         return (yield from _radius_bound(problem, w, seen, u, objective))
     only_flow = firm and problem.penalty.is_norm and problem.coupled
@@ -125,25 +128,30 @@ def certify(
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     while bounded and rough < _ROUNDS:
-        x, give = yield from system.solve(dual, u, _ROUGH)
-        nearer, outside, spare = yield from shift_flow(problem, u, give, x, seen)
-        if outside <= max(_OUTSIDE, 2 * _MINOR * tol) or outside * abs(objective) <= _MINOR * spare:
+        x, give = yield from system.solve(dual, u, out, _ROUGH)
+        nearer, outside = yield from shift_flow(problem, u, give, x, room)
+        if outside <= max(_OUTSIDE, 2 * _MINOR * tol):
+            break
+        spare = yield from total(fenchel_young(problem, nearer, seen))  # no correction removes it
+        if outside * abs(objective) <= _MINOR * spare:
             break
         if only_flow and not system.direct and outside > _SLOW * before[-2]:
             break  # w is no optimum: its flow has no way into the balls
         before.append(outside)
-        u, rough = nearer, rough + 1
+        room = None if u is given else u
+        u, out, rough = nearer, problem.outflow(nearer), rough + 1
         if not only_flow:
-            dual.move(x[problem.own], -problem.outflow(u))
+            dual.move(x[problem.own], -out)
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _FINE[1 if 0 < tol < _FINE[0] / 10 else 0 :]:
-        x, give = yield from system.solve(dual, u, rtol, start)
-        found, solved = yield from _bound(problem, dual, u, give, x, w, objective, only_flow)
+        x, give = yield from system.solve(dual, u, out, rtol, start)
+        point = (corrected(problem, u, give, x, room), x)
+        found, solved = yield from _bound(problem, dual, *point, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
         if solved and best.leak <= 1e-2 * max(best.gap_abs, tol * abs(objective)):
             break
-        start = x
+        start, room = x, None
     return best
 
 
@@ -157,16 +165,17 @@ def _bound(
     problem: Posed,
     dual: DualPoint,
     u: Array,
-    give: Array,
     x: Array,
     w: Array,
     objective: float,
     only_flow: bool,
 ) -> Program[tuple[Certificate, bool]]:
-    """The lower bound of the corrected dual point, and whether its equation holds everywhere."""
-    graph, parts, on = problem.graph, problem.parts, problem.counted
-    dual, u = copy.copy(dual), corrected(problem, u, give, x)
-    x = x[problem.own]
+    """The lower bound of the corrected dual point, and whether its equation holds everywhere.
+
+    The flow u is corrected already, and may change further.
+    """
+    parts, on = problem.parts, problem.counted
+    dual, x = copy.copy(dual), x[problem.own]
     if not only_flow:
         dual.settle(x)
     off = np.abs(dual.flow() + problem.outflow(u))
@@ -176,7 +185,7 @@ def _bound(
 
     def at(theta: Array) -> Program[Certificate]:
         """With the duals of each group scaled by its theta."""
-        flow = u if (theta == 1).all() else theta[parts][graph.head, None] * u
+        flow = u if (theta == 1).all() else _scaled(problem, u, theta, solved)
         nodes = theta[parts][problem.own]
         leak = float(nodes @ off @ radius)
         lower = float(-dual.conjugate(nodes).sum() - leak)
@@ -192,6 +201,12 @@ def _bound(
     if solved.all():
         return guess, True
     return replace((yield from at(theta * solved)), estimate=guess.lower), False
+
+
+def _scaled(problem: Posed, u: Array, theta: Array, solved: NDArray[np.bool_]) -> Array:
+    """The flow of each component times its factor; in place where nobody needs it as it was."""
+    factor = theta if problem.n_parts == 1 else theta[problem.parts][problem.graph.head]
+    return np.multiply(u, factor[:, None], out=u if solved.all() else None)
 
 
 def _shrinkage(problem: Posed, u: Array, dual: DualPoint) -> Program[Array]:
@@ -223,6 +238,10 @@ def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[ND
 def _group_max(problem: Posed, nodes: Any, values: Array) -> Array:
     """Largest absolute value in each component, `nodes` naming the node of each value."""
     if problem.n_parts == 1:  # without a copy of all absolute values
+        if values.ndim == 2 and values.size >= COMPILED:
+            from nefele._kernels.certificate import largest
+
+            return np.asarray(largest(values))[None]
         return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))[None]
     out = np.zeros((problem.n_parts, *values.shape[1:]))
     np.maximum.at(out, problem.parts[nodes], np.abs(values))
@@ -260,7 +279,7 @@ def _radius_bound(
     lower += yield from _objective(problem, point, there)
     lower = lower if np.isfinite(lower) else -np.inf
     form = "estimated radius" if guessed else "strong convexity"
-    return Certificate(objective, lower, form, 0.0, u, lower)
+    return Certificate(objective, lower, form, 0.0, u.copy(), lower)
 
 
 def _longest(rows: Array) -> float:

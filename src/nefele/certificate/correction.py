@@ -41,34 +41,57 @@ class LossAndFlow:
     def __init__(self, problem: Posed, unit: float) -> None:
         self.problem, self.unit, self.direct = problem, unit, False
         self._last: BlockLaplacian | None = None
+        self._room: tuple[Array, Array] | None = None
+        self._right: Array | None = None
+        self._edges: Array | None = None
         self._halo: NDArray[np.bool_] | None = None
         if not problem.whole:
             self._halo = np.ones(problem.graph.n_nodes, dtype=bool)
             self._halo[problem.own] = False
 
     def solve(
-        self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
+        self, dual: DualPoint, u: Array, out: Array, rtol: float, start: Array | None = None
     ) -> Program[tuple[Array, Array]]:
-        """The correction x of the losses, shape (n_nodes, d), and the give of each edge."""
+        """The correction x of the losses, shape (n_nodes, d), and the give of each edge.
+
+        `out` is D^T u.
+        """
         problem, graph = self.problem, self.problem.graph
-        right = dual.flow() + problem.outflow(u)
+        right = np.add(dual.flow(), out, out=self._right)
         metric = dual.metric()
         if not problem.coupled:
             return problem.placed(_blockwise(metric, right)), np.zeros((graph.n_edges, 1))
         penalty = problem.penalty
         stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
-        most = _STIFF * stiffest or np.inf
-        give = np.minimum(penalty.give(u, problem.scale, self.unit, _LEAST), most)
+        give = self._give(u, _STIFF * stiffest or np.inf)
+        if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
+            self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
         system = laplacian(graph, give, metric, **penalty.mixing, halo=self._halo)
         if self._last is not None and self._last.metric is metric:  # a squared loss: packed once
             system.share(self._last)
         self._last = system
         fill = None if problem.whole else problem.fill
-        x, solved = yield from gradients_program(system, right, rtol, start, fill=fill)
-        if not solved and right.size <= _DENSE and problem.whole:
-            x = _dense_solve(system, right)
+        small = right.copy() if problem.whole and right.size <= _DENSE else None
+        self._room = self._room or (np.empty_like(right), np.empty_like(right))
+        solving = gradients_program(system, right, rtol, start, fill=fill, room=self._room)
+        x, solved = yield from solving
+        if not solved and small is not None:
+            x = _dense_solve(system, small)
         return x, give
+
+    def _give(self, u: Array, most: float) -> Array:
+        """The give of each edge, at most so much."""
+        problem = self.problem
+        if type(problem.penalty) is not L2Norm or u.size < COMPILED:
+            give = problem.penalty.give(u, problem.scale, self.unit, _LEAST)
+            return np.asarray(np.minimum(give, most))
+        from nefele._kernels.certificate import room
+
+        out = np.empty((len(u), 1)) if self._edges is None else self._edges
+        room(u, problem.scale, self.unit, _LEAST, most, out)
+        self._edges = out
+        return out
 
 
 class FlowOnly:
@@ -80,14 +103,14 @@ class FlowOnly:
         self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
 
     def solve(
-        self, dual: DualPoint, u: Array, rtol: float, start: Array | None = None
+        self, dual: DualPoint, u: Array, out: Array, rtol: float, start: Array | None = None
     ) -> Program[tuple[Array, Array]]:
         """The potential x of the correction C D x of the flow, and the give of each edge.
 
         Only a whole problem comes here: it asks nobody.
         """
         problem, graph = self.problem, self.problem.graph
-        right = dual.flow() + graph.div(u)
+        right = dual.flow() + out
         right -= group_means(graph.components, right)  # what no flow can carry away
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if not self.direct:
@@ -103,12 +126,12 @@ def node_give(problem: Posed, w: Array, u: Array) -> Array:
     return problem.graph.at_ends(give)
 
 
-def corrected(problem: Posed, u: Array, give: Array, x: Array) -> Array:
-    """The flow u - C D x."""
+def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | None = None) -> Array:
+    """The flow u - C D x, a new array or in the memory of `room`."""
     if not problem.penalty.mixing and x.size >= COMPILED:
         from nefele._kernels.certificate import correct
 
-        graph, out = problem.graph, np.empty_like(u)
+        graph, out = problem.graph, np.empty_like(u) if room is None else room
         correct(_dims(problem), graph.ptr, graph.tail, give, x, u, out)
         return out
     return u - problem.penalty.mix(give * problem.graph.diff(x))
@@ -130,38 +153,43 @@ def _dims(problem: Posed) -> tuple[int, ...]:
 
 
 def shift_flow(
-    problem: Posed, u: Array, give: Array, x: Array, w: Array
-) -> Program[tuple[Array, float, float]]:
-    """The corrected flow brought inside its balls, how far outside it was, and what is spare.
+    problem: Posed, u: Array, give: Array, x: Array, out: Array | None = None
+) -> Program[tuple[Array, float]]:
+    """The corrected flow brought inside its balls, and how far outside it was.
 
-    The last is the Fenchel-Young residual sum_e lam A_e phi(D w) - <u, D w>: the part of the gap
-    that no correction removes.
+    It may be written to `out`, such as u itself: to touch new memory takes longer than the sums.
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
     if kind is not None and x.size >= COMPILED and problem.whole:
         from nefele._kernels.certificate import shift
 
-        out = np.empty_like(u)
+        out = np.empty_like(u) if out is None else out
         dims = _dims(problem)
-        outside, spare = shift(dims, kind, _DEPTH, graph.ptr, graph.tail, scale, give, x, w, u, out)
-        return out, outside, spare
+        return out, shift(dims, kind, _DEPTH, graph.ptr, graph.tail, scale, give, x, u, out)
     flow = corrected(problem, u, give, x)
     ratio = penalty.domain_ratio(flow, scale)
     over = np.maximum(ratio, 1.0)
     flow *= (np.maximum(1 - _DEPTH * (over - 1), 0.9) / over)[:, None]
     outside = yield from largest(ratio.max(initial=0.0))
-    spare = yield from total(fenchel_young(problem, flow, w))
-    return flow, outside - 1, spare
+    return flow, outside - 1
 
 
 def fenchel_young(problem: Posed, u: Array, w: Array) -> float:
-    """sum_e lam A_e phi(D w) + (lam A_e phi)*(u) - <u, D w> over the edges counted here."""
+    """sum_e lam A_e phi(D w) + (lam A_e phi)*(u) - <u, D w> over the edges counted here.
+
+    The flow u is inside its balls: the conjugate of a norm is zero there.
+    """
+    kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
+    if kind is not None and w.size >= COMPILED and problem.whole:
+        from nefele._kernels.certificate import spare
+
+        return float(spare(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w, u))
     on = problem.counted
-    diff, flow, scale = problem.graph.diff(w)[on], u[on], problem.scale[on]
+    diff, flow, scale = graph.diff(w)[on], u[on], problem.scale[on]
     penalty = problem.penalty
-    spare = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
-    return float(spare)
+    left = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
+    return float(left)
 
 
 def typical(problem: Posed, w: Array) -> Program[float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nefele._checks import Array
-from nefele.certificate.correction import node_give, shift_flow
+from nefele.certificate.correction import fenchel_young, node_give
 from nefele.certificate.posed import Posed, inside
-from nefele.program import run_alone
 
 
 def estimate(problem: Posed, w: Array, u: Array) -> float:
@@ -19,7 +18,6 @@ def estimate(problem: Posed, w: Array, u: Array) -> float:
     graph, loss = problem.graph, problem.loss
     u = inside(problem, u)
     curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
-    none = np.zeros((graph.n_edges, 1)), np.zeros_like(w)
-    edges = run_alone(shift_flow(problem, u, *none, w))[2]
+    edges = fenchel_young(problem, u, w)
     bend = curvature[:, None] + node_give(problem, w, u)
     return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())

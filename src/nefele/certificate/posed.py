@@ -13,6 +13,8 @@ from nefele.losses.base import BoundLoss
 from nefele.penalties import Penalty
 from nefele.program import Program
 
+_ROUNDED = 1 + 1e-12  # how far a flow may be outside by rounding
+
 
 class Posed(Protocol):
     """Graph, losses, penalty and how strongly they couple: a `Problem`, or a part of one.
@@ -67,7 +69,11 @@ class Posed(Protocol):
 
 
 def inside(problem: Posed, u: Array) -> Array:
-    """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
+    """The flow with each edge scaled back into the domain of its conjugate, such as a ball.
+
+    A flow that is inside already is returned itself.
+    """
     if not problem.coupled:
         return np.zeros_like(u)
-    return u / np.maximum(problem.penalty.domain_ratio(u, problem.scale), 1.0)[:, None]
+    ratio = problem.penalty.domain_ratio(u, problem.scale)
+    return u / np.maximum(ratio, 1.0)[:, None] if (ratio > _ROUNDED).any() else u

@@ -15,6 +15,8 @@ from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
 
 _COMPILED = 1000  # numbers in X from which compiled loops pay off
+_LARGE = 200_000  # numbers in X from which sums of products of few rows take long
+_FEW = 16  # parameters up to which that is so
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,13 @@ class BoundPointwise(BoundRows):
         return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
 
     def pull(self, a: Array) -> Array:
-        return self.data.node_sum((self.data.row_weight * a)[:, None] * self.data.X)
+        if self.data.X.size < _LARGE:
+            return self.data.node_sum((self.data.row_weight * a)[:, None] * self.data.X)
+        from nefele._kernels.certificate import pulls
+
+        out = np.zeros((self.n_nodes, self.d))
+        pulls(self.data.X, self.data.row_weight * a, self.data.ptr, out)
+        return out
 
     def row_value(self, z: Array) -> Array:
         return self.loss.f(z, self.data.y)
@@ -130,6 +138,11 @@ class BoundPointwise(BoundRows):
 
     def _weighted_gram(self, weight: Array) -> Array:
         out = np.zeros((self.n_nodes, self.d, self.d))
+        if self.d <= _FEW and self.data.X.size >= _LARGE:
+            from nefele._kernels.certificate import grams
+
+            grams(self.data.X, weight, self.data.ptr, out)
+            return out
         for nodes, rows in self._blocks:
             X = self.data.X[rows]
             out[nodes] = np.swapaxes(X * weight[rows][..., None], 1, 2) @ X

@@ -179,8 +179,10 @@ class SquaredDual(QuadraticDual):
     def size(self) -> Array:
         """|H_jk| <= sqrt(H_jj H_kk) bounds the terms of H p."""
         root = np.sqrt(np.einsum("ijj->ij", self.loss.H))
-        total = (root * np.abs(self.point)).sum(axis=1, keepdims=True)
-        return root * total + np.abs(self.loss.b)
+        total = np.einsum("ij,ij->i", root, np.abs(self.point))
+        root *= total[:, None]
+        root += np.abs(self.loss.b)
+        return root
 
     def conjugate(self, theta: Array) -> Array:
         """By the row duals a_r = 2 (x_r^T p_i - y_r): f*(theta a) = theta a (theta a / 4 + y)."""

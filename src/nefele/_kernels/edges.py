@@ -1,0 +1,56 @@
+"""Passes over the edges of a large graph, those of node i being ptr[i] to ptr[i + 1].
+
+Compiled for any number of parameters: memory bounds them, not arithmetic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nefele._kernels.compiled import kernel
+
+
+@kernel
+def differences(ptr, tail, w, out):  # type: ignore[no-untyped-def]
+    """out_e = w_i - w_j."""
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            for r in range(w.shape[1]):
+                out[e, r] = w[i, r] - w[j, r]
+
+
+@kernel
+def divergence(ptr, tail, u, out):  # type: ignore[no-untyped-def]
+    """Add what flows out of each node, minus what flows in, to out."""
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            for r in range(u.shape[1]):
+                out[i, r] += u[e, r]
+                out[j, r] -= u[e, r]
+
+
+@kernel
+def groups(n, head, tail, on):  # type: ignore[no-untyped-def]
+    """Groups of nodes that the edges `on` join, numbered in the order of their first nodes."""
+    root = np.arange(n)
+    for e in range(len(head)):
+        if not on[e]:
+            continue
+        a, b = head[e], tail[e]
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        while root[b] != b:
+            root[b] = root[root[b]]
+            b = root[b]
+        root[max(a, b)] = min(a, b)
+    count = 0
+    for i in range(n):  # roots come before all others of their group
+        if root[i] == i:
+            root[i] = count
+            count += 1
+        else:
+            root[i] = root[root[i]]
+    return root
