@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._systems.fill import dense_seconds, sparse_seconds
 from nefele.graph import Graph
 
 Index = NDArray[np.int64]
@@ -19,7 +19,6 @@ Solve = Callable[[Array], Array]
 _DENSE = 1000  # unknowns up to which the matrix is dense
 _MOST_DENSE, _CROWDED = 4000, 0.04  # the same when so large a share of its entries is not zero
 _MOST_ENTRIES = 1_000_000  # numbers in a sparse one
-_DENSE_SPEED, _SPARSE_SPEED = 2e10, 2e9  # operations per second
 _RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
 
 
@@ -47,15 +46,8 @@ class SmallGraph:
         if SmallGraph._too_large(graph, d):
             return np.inf
         if _dense(graph, d):
-            return (graph.n_nodes * d) ** 3 / 3 / _DENSE_SPEED
-        order = reverse_cuthill_mckee(graph.adjacency, symmetric_mode=True)
-        place = np.empty(graph.n_nodes, dtype=np.int64)
-        place[order] = np.arange(graph.n_nodes)
-        first = np.arange(graph.n_nodes)
-        low, high = np.sort(np.stack([place[graph.head], place[graph.tail]]), axis=0)
-        np.minimum.at(first, high, low)
-        width = np.arange(graph.n_nodes) - first + 1.0
-        return float(width @ width) * d**3 / _SPARSE_SPEED
+            return dense_seconds(graph.n_nodes * d)
+        return sparse_seconds(graph, d)
 
     @staticmethod
     def _too_large(graph: Graph, d: int) -> bool:

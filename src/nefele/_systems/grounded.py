@@ -8,15 +8,15 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._systems.fill import dense_seconds, sparse_seconds
 from nefele._systems.laplacian import conjugate_gradients, laplacian
 from nefele.graph import Graph
 
 Index = NDArray[np.int64]
 
 _MOST_DIRECT = 5000  # nodes up to which a Laplacian is factorised after
-_FEW_STEPS = 50  # conjugate gradients that did not suffice
+_FEW_STEPS = 150  # conjugate gradients that did not suffice
 _MOST_STEPS = 500
-_CROWDED = 4  # edges per node from which a small Laplacian is solved as a dense matrix
 
 
 def potential(
@@ -29,7 +29,8 @@ def potential(
     """
     small = graph.n_nodes <= _MOST_DIRECT
     most = _FEW_STEPS if small else _MOST_STEPS
-    x, solved = conjugate_gradients(laplacian(graph, give), right, rtol, start, most)
+    system = laplacian(graph, give, columns=right.shape[1])
+    x, solved = conjugate_gradients(system, right, rtol, start, most)
     if solved or not small:
         return x, False
     return laplacian_direct(graph, give, right), True
@@ -47,7 +48,8 @@ def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     inner = keep[graph.head] & keep[graph.tail]
     head, tail = place[graph.head[inner]], place[graph.tail[inner]]
     diagonal = graph.at_ends(give)[keep]
-    solver = _dense_laplacian if len(head) > _CROWDED * len(diagonal) else _sparse_laplacian
+    dense = dense_seconds(len(diagonal)) < sparse_seconds(graph)
+    solver = _dense_laplacian if dense else _sparse_laplacian
     for j, weights in enumerate(give.T):
         part = slice(None) if give.shape[1] == 1 else j
         try:
@@ -69,4 +71,7 @@ def _sparse_laplacian(head: Index, tail: Index, weights: Array, diagonal: Array,
     place = (np.concatenate([k, head, tail]), np.concatenate([k, tail, head]))
     values = np.concatenate([diagonal, -weights, -weights])
     matrix = sparse.csc_array((values, place), shape=(len(k), len(k)))
-    return np.asarray(splu(matrix).solve(b), dtype=float)
+    # Positive definite: pivots are taken as they come, which keeps the fill low.
+    options = {"SymmetricMode": True}
+    factor = splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    return np.asarray(factor.solve(b), dtype=float)

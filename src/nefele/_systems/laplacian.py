@@ -30,14 +30,16 @@ def laplacian(
     mix: Mix | None = None,
     stretch: Array | None = None,
     halo: NDArray[np.bool_] | None = None,
+    columns: int | None = None,
 ) -> BlockLaplacian:
     """M + D^T C D with C one weight per edge or entry, `give` of shape (n_edges, 1 or d).
 
     `metric` has shape (n_nodes, d, d), None for M = 0. `mix` acts on the entries of C D x, such as
     a matrix Q; `stretch`, of shape (d,), is its diagonal, 1 where it is not known. `halo` marks
     nodes that belong to others: their rows of a product are not known here, and count as zero.
+    `columns` is the length of a node's row of x where M does not tell.
     """
-    size = graph.n_nodes * (give.shape[1] if metric is None else metric.shape[1])
+    size = graph.n_nodes * (columns or (give if metric is None else metric).shape[1])
     kind = CompiledLaplacian if mix is None and size >= COMPILED else BlockLaplacian
     return kind(graph, give, metric, mix, stretch, halo)
 
