@@ -141,8 +141,11 @@ def test_rounds_that_keep_their_promise(epsilon):
     assert found.epsilon > 0.4 * epsilon or epsilon < 3  # and the attack is no straw man
 
 
+LONG = [pytest.param(*pair, marks=pytest.mark.slow) for pair in ENOUGH[:2]]
+
+
 @pytest.mark.parametrize("twin", BROKEN)
-@pytest.mark.parametrize(("epsilon", "runs"), ENOUGH)
+@pytest.mark.parametrize(("epsilon", "runs"), [*LONG, *ENOUGH[2:]])
 def test_broken_twins_are_caught(twin, epsilon, runs):
     release = BROKEN[twin](calibrated(epsilon))
     options = dict(delta=DELTA, runs=runs, family="gaussian", claimed=epsilon)

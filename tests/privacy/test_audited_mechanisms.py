@@ -161,7 +161,7 @@ def said(epsilon, factor=1.0):
     return release
 
 
-@pytest.mark.parametrize(("epsilon", "runs"), [*LONG, *SHORT])
+@pytest.mark.parametrize(("epsilon", "runs"), [*LONG, *SHORT[1:]])
 def test_predictions(epsilon, runs):
     pair = (50.0, -50.0)  # far outside the range, into which it is clipped
     found = audited(said(epsilon), pair, epsilon, runs, total)

@@ -47,7 +47,7 @@ def test_statistics(count, unit):
     check_all(search, count)
 
 
-@pytest.mark.parametrize("count", [pytest.param(500, marks=pytest.mark.slow), 20])
+@pytest.mark.parametrize("count", [pytest.param(500, marks=pytest.mark.slow), 8])
 @pytest.mark.parametrize("step", ["gradient", "prox"])
 def test_updates(count, step):
     def search(rng):
