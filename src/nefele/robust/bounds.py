@@ -34,6 +34,7 @@ from nefele.penalties import (
     SquaredL2,
 )
 from nefele.problem import Problem
+from nefele.robust.curved import curved_bound, is_curved
 from nefele.robust.poisoning import captured
 from nefele.theory import label_sensitivity
 
@@ -57,7 +58,8 @@ class InfluenceBound:
     covered : bool array of shape (n_nodes,)
         Honest nodes with a finite bound.
     alpha, kappa : float
-        Strong convexity and largest slope that it rests on; NaN where there is no bound.
+        Strong convexity, or curvature at the fit without attackers, and largest slope that it
+        rests on; NaN where there is no bound.
     force : array of shape (n_nodes,)
         r_i: the strongest pull of the attackers at each honest node.
     per_label : float
@@ -149,6 +151,11 @@ def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
     them that attackers reach count as free to do anything: their edges to covered nodes pull
     with twice their weight, since both fits have them.
 
+    Logistic and Poisson losses whose ridge spares a column, as it spares intercepts, are not
+    strongly convex. Their curvature at the fit without attackers, for which the problem is solved,
+    bounds what a force can do as long as it is weaker than what the loss can resist at all. Beyond
+    that there is no bound: the optimum itself runs away.
+
     Examples
     --------
     >>> from nefele import Graph, LocalData, Problem
@@ -164,7 +171,14 @@ def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
     kappa = steepest(problem.penalty, problem.d)
     if not np.isfinite(kappa):
         return _none(problem, bad)
+    if by_curvature(problem, bad):
+        return _local(problem, bad, kappa)
     return _bounded(problem, bad, _convexity(problem), kappa)
+
+
+def by_curvature(problem: Problem, bad: Mask) -> bool:
+    """Whether a bound rests on the curvature at a fit: some honest loss is not strongly convex."""
+    return is_curved(problem) and not (_convexity(problem)[~bad & problem.loss.labelled] > 0).all()
 
 
 def steepest(penalty: Penalty, d: int) -> float:
@@ -231,6 +245,42 @@ def _bounded(problem: Problem, bad: Mask, mu: Array, kappa: float) -> InfluenceB
         np.where(inside, force, np.nan),
         np.nan,
         _rests_on(problem, covered, bad, float(least), kappa),
+    )
+
+
+def _local(problem: Problem, bad: Mask, kappa: float) -> InfluenceBound:
+    """From the curvature at the fit without attackers."""
+    found = curved_bound(problem, bad, kappa)
+    covered = np.isfinite(found.per_node)
+    return InfluenceBound(
+        problem.graph.ids[bad],
+        found.per_node,
+        found.total,
+        covered,
+        found.alpha,
+        kappa,
+        np.where(bad, np.nan, problem.lam * kappa * _pulls(problem.graph, bad, ~bad & ~covered)),
+        np.nan,
+        _rests_on_curvature(problem, covered, bad, found.alpha, kappa),
+    )
+
+
+def _rests_on_curvature(
+    problem: Problem, covered: Mask, bad: Mask, alpha: float, kappa: float
+) -> str:
+    left = ~covered & ~bad
+    why = (
+        "a loss without a ridge term on all parameters pushes back with a bounded force, and there "
+        "the attackers may pull harder, or there are no rows. Use a smaller lam, or a ridge term "
+        "on all parameters, the intercept too"
+    )
+    if not covered.any():
+        return f"None: at every honest node {why}."
+    which = f" Not covered: {describe(problem.graph.ids[left])}: {why}." if left.any() else ""
+    return (
+        f"Flows of edges to attackers are at most lam A_e (slope kappa = {kappa:.4g}); at the fit "
+        f"without attackers honest losses are curved by at least alpha = {alpha:.4g}, and further "
+        f"away as much less as such losses can be.{which}"
     )
 
 

@@ -8,8 +8,9 @@ from math import comb
 import numpy as np
 
 from nefele._checks import check_count
+from nefele.graph import Graph
 from nefele.problem import Problem
-from nefele.robust.bounds import WorstNodes, influence_bound
+from nefele.robust.bounds import WorstNodes, by_curvature, influence_bound, steepest
 
 _MOST = 5000  # sets that are all compared
 
@@ -18,7 +19,10 @@ def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
     """The k nodes whose capture would allow most, by the sum of `influence_bound`.
 
     All sets are compared while there are at most 5000; otherwise the worst node is taken, then
-    the worst beside it, and so on.
+    the worst beside it, and so on. Where the bound rests on the curvature at a fit (logistic and
+    Poisson losses with a spared column), it is none for those that pull hardest, and each is a
+    solve: there the nodes are taken one after the other by how hard they pull, the square root of
+    sum_i a_i^2.
 
     Parameters
     ----------
@@ -45,15 +49,18 @@ def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
     k, n = check_count(k, "k", low=1), problem.graph.n_nodes
     if k >= n:
         raise ValueError(f"k must leave an honest node of the {n}; got {k}.")
-    one = influence_bound(problem, problem.graph.ids[:1])
-    if not np.isfinite(one.kappa):
-        raise ValueError(f"worst_nodes needs a bound. {one.reason}")
+    if not np.isfinite(steepest(problem.penalty, problem.d)):
+        reason = influence_bound(problem, problem.graph.ids[:1]).reason
+        raise ValueError(f"worst_nodes needs a bound. {reason}")
+    by_pull = by_curvature(problem, np.zeros(n, dtype=bool))
 
     def reach(nodes: tuple[int, ...]) -> float:
+        if by_pull:
+            return _pull(problem.graph, nodes)
         total = influence_bound(problem, problem.graph.ids[list(nodes)]).total
         return total if np.isfinite(total) else -1.0
 
-    exact = comb(n, k) <= _MOST
+    exact = comb(n, k) <= _MOST and not by_pull
     chosen: tuple[int, ...] = ()
     if exact:
         chosen = max(combinations(range(n), k), key=reach)
@@ -63,3 +70,10 @@ def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
             chosen = max(((*chosen, i) for i in rest), key=reach)
     ids = problem.graph.ids[sorted(chosen)]
     return WorstNodes(ids.tolist(), influence_bound(problem, ids), exact)
+
+
+def _pull(graph: Graph, nodes: tuple[int, ...]) -> float:
+    """sqrt(sum_i a_i^2) over the other nodes."""
+    bad = np.zeros(graph.n_nodes)
+    bad[list(nodes)] = 1.0
+    return float(np.linalg.norm((graph.adjacency @ bad)[bad == 0]))
