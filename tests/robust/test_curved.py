@@ -1,4 +1,4 @@
-"""The bound of logistic losses whose ridge spares the intercept: by an oracle, and where it ends."""
+"""The bound of logistic losses whose ridge spares the intercept: against an oracle."""
 
 import warnings
 

@@ -64,8 +64,9 @@ class Curved:
 def is_curved(problem: Problem) -> bool:
     """Whether curvature at a fit says something of the losses of a problem."""
     loss = problem.loss
-    known = isinstance(loss, BoundPointwise) and type(loss.loss) in (Logistic, Poisson)
-    return bool(known and not loss.lasso.any())
+    if not isinstance(loss, BoundPointwise) or type(loss.loss) not in (Logistic, Poisson):
+        return False
+    return not loss.lasso.any()
 
 
 def curved_bound(problem: Problem, bad: Mask, kappa: float) -> Curved:
@@ -142,7 +143,7 @@ class _Anchor:
         return out
 
     def g(self, t: Array) -> Array:
-        """t lambda_min at each of the distances, shape (n_nodes, n_t)."""
+        """T lambda_min at each of the distances, shape (n_nodes, n_t)."""
         return t * self.slopes(t)
 
     def limit(self) -> Array:
