@@ -100,6 +100,27 @@ def test_gradients_of_the_ascent_are_those_of_differences():
         assert difference == pytest.approx(-slope[i, j], rel=1e-2, abs=1e-4)
 
 
+def test_forces_of_the_ascent_are_what_liars_can_do():
+    """Captured nodes that hold on to a far point for each neighbour have the flows of an attack."""
+    for seed in range(4):
+        problem, attackers = small_problem(seed, "l2")
+        honest = Honest(problem, attackers)
+        n, edges = len(honest.nodes), len(honest.at)
+        flows = honest.best(np.random.default_rng(seed).standard_normal((n, problem.d)))
+        far = -1e3 * flows / honest.most[:, None]  # a node is pulled towards what it hears
+        rows = [(honest.data.X[a:b], honest.data.y[a:b])
+                for a, b in zip(honest.data.ptr, honest.data.ptr[1:], strict=False)]  # fmt: skip
+        data = LocalData.from_list(rows + [(1e3 * np.eye(problem.d), 1e3 * point) for point in far])
+        head, tail = (np.concatenate(ends) for ends in (
+            [honest.graph.head, honest.at], [honest.graph.tail, n + np.arange(edges)]))  # fmt: skip
+        weight = np.concatenate([honest.graph.weight, honest.most / problem.lam])
+        graph = Graph(np.arange(n + edges), head, tail, weight)
+        lied = solve(Problem(graph, data, penalty="l2", lam=problem.lam), tol=1e-12).w[:n]
+        change = honest.change(flows)
+        # From there a node's neighbour is not quite in the direction of the flow any more.
+        assert np.abs(lied - honest.base - change).max() < 0.1 * np.abs(change).max()
+
+
 @pytest.mark.parametrize("penalty", ["l2", "l1", "linf", HuberPenalty(0.01)])
 def test_one_node_with_one_edge_is_tight(penalty):
     data = LocalData.from_list([([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), None])
