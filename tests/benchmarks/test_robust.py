@@ -61,7 +61,7 @@ def test_triggers_use_what_clean_rows_do_not(name):
 
 def test_the_page_says_which_defence_holds_where():
     lines = robust.holds([*RECORDS, record(0, "backdoor", "l2", 1.0, success=0.9)])
-    assert "| l2 | 0 of 1 | 4 (constant) | constant | 90% |" in lines
+    assert "| l2 | 1 of 2 | 4 (constant) | constant | 90% |" in lines
     assert "| clip | 1 of 1 | 1 (constant) | - | nan% |" in lines
 
 

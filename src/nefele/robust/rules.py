@@ -22,7 +22,13 @@ from nefele.robust.aggregation import (
 
 
 class Last(NamedTuple):
-    """The neighbours' vectors of the round before, shape (k, d), and the own one."""
+    """The neighbours' vectors of the round before, shape (k, d), and the own one.
+
+    Examples
+    --------
+    >>> Last(np.zeros((2, 1)), np.zeros(1)).rows.shape
+    (2, 1)
+    """
 
     rows: Array
     own: Array
