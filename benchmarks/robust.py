@@ -194,9 +194,9 @@ def write() -> None:
         "# Attacks against defences",
         "",
         "Written by `make bench-robust`. Norm penalties run Algorithm 1, the others FedRelax with "
-        "guarded messages; poisoned rows without a guard are solved directly. Runs with messages end "
-        "after a fixed number of rounds, 100 or 120 of Algorithm 1 and 30 or 40 of FedRelax, at "
-        "rest or not. A node that needs "
+        "guarded messages; poisoned rows without a guard are solved directly. Runs with messages "
+        "end after a fixed number of rounds, 100 or 120 of Algorithm 1 and 30 or 40 of FedRelax, "
+        "at rest or not. A node that needs "
         "to know how many neighbours are bad takes a quarter. The last feature of the generated "
         "network, one of the weather's and two pixels of the digits are zero in all clean rows: "
         "there the backdoor's trigger is.",

@@ -23,7 +23,7 @@ from nefele.robust.attacks import (
     SignFlip,
     Sybil,
 )
-from nefele.robust.bounds import InfluenceBound, WorstNodes, influence_bound
+from nefele.robust.bounds import InfluenceBound, influence_bound
 from nefele.robust.detection import Saturation, Suspects, saturation, suspects
 from nefele.robust.guarded import Guarded
 from nefele.robust.leaving import Without, without_node
@@ -38,7 +38,7 @@ from nefele.robust.rules import (
     Rule,
     TrimmedMean,
 )
-from nefele.robust.worst import worst_nodes
+from nefele.robust.worst import WorstNodes, worst_nodes
 
 __all__ = [
     "Alie",

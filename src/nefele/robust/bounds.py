@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._ids import describe
 from nefele.graph import Graph
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import (
@@ -36,6 +35,7 @@ from nefele.penalties import (
 from nefele.problem import Problem
 from nefele.robust.curved import curved_bound, is_curved
 from nefele.robust.poisoning import captured
+from nefele.robust.reasons import on_convexity, on_curvature
 from nefele.theory import label_sensitivity
 
 Mask = NDArray[np.bool_]
@@ -93,35 +93,6 @@ class InfluenceBound:
     def certified(self) -> bool:
         """Whether some honest node has a bound."""
         return bool(self.covered.any())
-
-
-@dataclass(frozen=True, eq=False)
-class WorstNodes:
-    """The nodes whose capture would allow most.
-
-    Attributes
-    ----------
-    nodes : list of node ids
-    bound : InfluenceBound
-        Of their capture.
-    exact : bool
-        Whether all sets of this size were compared; otherwise one node after the other was taken,
-        and there may be a worse set.
-
-    Examples
-    --------
-    >>> from nefele import LocalData, Problem
-    >>> from nefele.graphs import star
-    >>> from nefele.robust import worst_nodes
-    >>> data = LocalData.from_list([([[1.0]], [0.0])] * 5)
-    >>> found = worst_nodes(Problem(star(5), data, lam=1.0), 1)
-    >>> found.nodes, found.exact, round(found.bound.total, 9)
-    ([0], True, 1.0)
-    """
-
-    nodes: list[Any]
-    bound: InfluenceBound
-    exact: bool
 
 
 def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
@@ -244,7 +215,7 @@ def _bounded(problem: Problem, bad: Mask, mu: Array, kappa: float) -> InfluenceB
         kappa,
         np.where(inside, force, np.nan),
         np.nan,
-        _rests_on(problem, covered, bad, float(least), kappa),
+        on_convexity(problem, covered, bad, float(least), kappa),
     )
 
 
@@ -261,26 +232,7 @@ def _local(problem: Problem, bad: Mask, kappa: float) -> InfluenceBound:
         kappa,
         np.where(bad, np.nan, problem.lam * kappa * _pulls(problem.graph, bad, ~bad & ~covered)),
         np.nan,
-        _rests_on_curvature(problem, covered, bad, found.alpha, kappa),
-    )
-
-
-def _rests_on_curvature(
-    problem: Problem, covered: Mask, bad: Mask, alpha: float, kappa: float
-) -> str:
-    left = ~covered & ~bad
-    why = (
-        "a loss without a ridge term on all parameters pushes back with a bounded force, and there "
-        "the attackers may pull harder, or there are no rows. Use a smaller lam, or a ridge term "
-        "on all parameters, the intercept too"
-    )
-    if not covered.any():
-        return f"None: at every honest node {why}."
-    which = f" Not covered: {describe(problem.graph.ids[left])}: {why}." if left.any() else ""
-    return (
-        f"Flows of edges to attackers are at most lam A_e (slope kappa = {kappa:.4g}); at the fit "
-        f"without attackers honest losses are curved by at least alpha = {alpha:.4g}, and further "
-        f"away as much less as such losses can be.{which}"
+        on_curvature(problem, covered, bad, found.alpha, kappa),
     )
 
 
@@ -299,23 +251,6 @@ def _pulls(graph: Graph, bad: Mask, free: Mask) -> Array:
     to_head = np.bincount(graph.head, graph.weight * times[graph.tail], graph.n_nodes)
     to_tail = np.bincount(graph.tail, graph.weight * times[graph.head], graph.n_nodes)
     return np.asarray(to_head + to_tail)
-
-
-def _rests_on(problem: Problem, covered: Mask, bad: Mask, alpha: float, kappa: float) -> str:
-    left = ~covered & ~bad
-    which = ""
-    if left.any():
-        names = describe(problem.graph.ids[left])
-        which = (
-            f" Not covered: {names}: their own losses are not strongly convex (no rows, or rows "
-            "that do not span all directions). Give these losses a ridge term."
-        )
-    if not covered.any():
-        return f"None: no honest loss is strongly convex.{which}"
-    return (
-        f"Flows of edges to attackers are at most lam A_e (slope kappa = {kappa:.4g}) and honest "
-        f"losses at least alpha = {alpha:.4g} strongly convex.{which}"
-    )
 
 
 def _none(problem: Problem, bad: Mask) -> InfluenceBound:

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
 from nefele._checks import check_count
 from nefele.graph import Graph
 from nefele.problem import Problem
-from nefele.robust.bounds import WorstNodes, by_curvature, influence_bound, steepest
+from nefele.robust.bounds import InfluenceBound, by_curvature, influence_bound, steepest
 
 _MOST = 5000  # sets that are all compared
+
+
+@dataclass(frozen=True, eq=False)
+class WorstNodes:
+    """The nodes whose capture would allow most.
+
+    Attributes
+    ----------
+    nodes : list of node ids
+    bound : InfluenceBound
+        Of their capture.
+    exact : bool
+        Whether all sets of this size were compared; otherwise one node after the other was taken,
+        and there may be a worse set.
+
+    Examples
+    --------
+    >>> from nefele import LocalData, Problem
+    >>> from nefele.graphs import star
+    >>> from nefele.robust import worst_nodes
+    >>> data = LocalData.from_list([([[1.0]], [0.0])] * 5)
+    >>> found = worst_nodes(Problem(star(5), data, lam=1.0), 1)
+    >>> found.nodes, found.exact, round(found.bound.total, 9)
+    ([0], True, 1.0)
+    """
+
+    nodes: list[Any]
+    bound: InfluenceBound
+    exact: bool
 
 
 def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
