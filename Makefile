@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
-  bench-sites-peers bench-grouped bench-robust clean
+  bench-sites-peers bench-grouped bench-robust check-byzfl clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -68,12 +68,19 @@ bench-sites: $(STAMP)
 bench-robust: $(STAMP)
 	$(BIN)/python benchmarks/robust.py
 
+# The rules of nefele.robust against those of byzfl; its own requirements are for its datasets.
+check-byzfl: $(STAMP) $(PEERS)/byzfl/.installed
+	$(BIN)/python benchmarks/byzfl_oracle.py
+
 # nefele beside mixed models, boosting and the rest, and the packages that hold the data.
 bench-grouped: $(PEERS)/grouped/.installed
 	$(PEERS)/grouped/bin/python benchmarks/grouped.py
 
 $(PEERS)/prox_tv/.installed: REQUIREMENTS = "prox_tv==3.2.1"
 $(PEERS)/cut_pursuit/.installed: REQUIREMENTS = "numpy<2" "pycut-pursuit==0.1.4"
+$(PEERS)/byzfl/.installed: FIRST = "torch==2.13.0"
+$(PEERS)/byzfl/.installed: REQUIREMENTS = numpy scipy
+$(PEERS)/byzfl/.installed: BARE_ONES = "byzfl==0.0.11"
 $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed: FIRST = "torch==2.13.0"
 $(PEERS)/nvflare/.installed: REQUIREMENTS = "nvflare==2.9.0" numpy
 $(PEERS)/p2pfl/.installed: REQUIREMENTS = "p2pfl==0.4.4" opendp "pyarrow<18" "huggingface_hub<0.25"
@@ -84,6 +91,7 @@ $(PEERS)/%/.installed:
 	$(PYTHON) -m venv --clear $(@D)
 	$(if $(FIRST),$(@D)/bin/python $(INSTALL) $(FIRST))
 	$(@D)/bin/python $(INSTALL) $(REQUIREMENTS)
+	$(if $(BARE_ONES),$(@D)/bin/python $(INSTALL) --no-deps $(BARE_ONES))
 	@touch $@
 
 # The environment is stale when pyproject.toml changed or when its interpreter is gone.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import robust
 import robust_scenes
+import robust_strengths
 
 from nefele.runs.attacking import attacks, defences, play
 
@@ -42,7 +43,8 @@ def test_some_defences_are_measured_again_and_the_others_kept(tmp_path, monkeypa
     outcome = type("Outcome", (), {"error": 9.0, "used": 0.5, "seconds": 0.1})
     rows = [("nobody", "l2", outcome, 0.0)]
     monkeypatch.setattr(robust, "table", lambda scene, against: rows)
-    robust.measure("generated", 1, ["l2"])
+    (tmp_path / "generated-strengths.json").write_text(json.dumps({"l2": 0.01}))
+    robust.measure("generated", range(1), ["l2"])
     kept = json.loads((tmp_path / "generated.json").read_text())
     assert [r["error"] for r in kept if r["defence"] == "l2"] == [9.0]
     assert sum(r["defence"] == "clip" for r in kept) == 2
@@ -55,3 +57,25 @@ def test_triggers_use_what_clean_rows_do_not(name):
     assert set(scene.captured) <= set(scene.graph.ids.tolist())
     outcome = play(scene, attacks(scene)["nobody"], defences()["l2"])
     assert np.isfinite(outcome.error) and outcome.opened < 0.2
+
+
+def test_the_page_says_which_defence_holds_where():
+    lines = robust.holds([*RECORDS, record(0, "backdoor", "l2", 1.0, success=0.9)])
+    assert "| l2 | 1 of 2 | 4 (constant) | constant | 90% |" in lines
+    assert "| clip | 1 of 1 | 1 (constant) | - | nan% |" in lines
+
+
+def test_strengths_are_the_best_that_hold(monkeypatch):
+    """Errors without an attack fall with lam; from 0.02 on an attack trebles them."""
+
+    def error(scene, penalty, attack):
+        lam = scene.lam[penalty]
+        clean = 1.0 / (1.0 + lam)
+        return clean if attack == "nobody" else clean * (3.0 if lam >= 0.02 else 1.5)
+
+    monkeypatch.setattr(robust_strengths, "_error", error)
+    found = robust_strengths.choose("generated", robust_scenes.generated, range(1))
+    assert found["l2"] == found["huber"] == 0.014
+    assert found["squared_l2"] == max(robust_strengths.QUADRATICS)
+    seeds = [*robust.CHOSEN_ON["generated"], *robust.JUDGED_ON["generated"]]
+    assert len(set(seeds)) == 10

@@ -53,15 +53,27 @@ def test_classes(folder):
     table = weather()
     table = table.with_columns((pl.col("tmax") > pl.col("tmax").median()).alias("warm"))
     table.with_columns(pl.col("warm").cast(pl.String)).write_csv(folder / "warm.csv")
-    done = run("attack", "warm.csv", "--node", "station", "--target", "warm", "--features",
-               "wind,pressure", "--coords", "lat,lon", "--task", "classification", "--alpha",
-               "0.05", "--l2", "0.05", "--attacks", "clean label,backdoor", "--defences",
-               "l2", "--json", cwd=folder)  # fmt: skip
-    facts = json.loads(done.stdout)
+    base = ("attack", "warm.csv", "--node", "station", "--target", "warm", "--features",
+            "wind,pressure", "--coords", "lat,lon", "--task", "classification")  # fmt: skip
+    more = ("--l2", "0.05", "--attacks", "clean label,backdoor", "--defences", "l2")
+    facts = json.loads(run(*base, *more, "--alpha", "0.002", "--json", cwd=folder).stdout)
     assert facts["metric"] == "share of wrong rows" and facts["suspects"] is None
     assert all(0 <= row["error"] <= 1 for row in facts["table"])
-    # The ridge spares the intercept, so no loss is strongly convex in it.
-    assert facts["bound"]["total"] is None and facts["bound"]["reason"].startswith("None")
+    # The ridge spares the intercept: a bound from the curvature at the fit.
+    assert "curved by at least alpha" in facts["bound"]["reason"]
+    assert all(0 <= row["over_bound"] <= 1 for row in facts["table"])
+    strong = run(*base, *more, "--alpha", "5", cwd=folder).stdout
+    assert "Under l2 no bound is proven. None: at every honest node" in " ".join(strong.split())
+    words = refused(*base, "--alpha", "1", "--defences", "huber loss", cwd=folder)
+    assert 'The defence "huber loss" is a loss for numbers' in words
+
+
+def test_robust_losses_are_among_the_defences(folder):
+    args = ("--graph", "edges.csv", "--alpha", "0.05", "--captured", "002")
+    _, facts = facts_of(*args, "--attacks", "constant", cwd=folder)
+    names = {row["defence"] for row in facts["table"]}
+    assert {"huber loss", "absolute loss"} <= names
+    assert not {"huber loss", "absolute loss"} & set(facts["holds"])  # a bad neighbour is no row
 
 
 def test_words(folder):
@@ -81,6 +93,11 @@ def test_words(folder):
         (("--defences", "medain"), 'Did you mean "median"?'),
         (("--worst", "0"), "worst must be an integer >= 1"),
         (("--worst", "10"), "k must leave an honest node"),
+        (("--captured", ",".join(f"{i:03d}" for i in range(10))), "Some node must be honest"),
+        (("--attacks", "nobody"), 'No attack "nobody"'),
+        (("--attacks", "clean label"), 'No attack "clean label"'),
+        (("--graph", "nowhere.csv"), "nowhere.csv"),
+        (("--seed", "-1"), "seed"),
         (("--alpha", "-1"), "alpha"),
         (("--target", "nothing"), "nothing"),
     ],

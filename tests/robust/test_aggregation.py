@@ -1,5 +1,7 @@
 """Robust combinations against naive twins, and with numbers whose squares overflow."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -13,7 +15,7 @@ from nefele.robust import (
     trimmed_mean,
 )
 from nefele.robust.aggregation import clipped, length
-from nefele.robust.rules import CentredClip, Clip, FLTrust, GeometricMedian, Krum, Median
+from nefele.robust.rules import CentredClip, Clip, FLTrust, GeometricMedian, Krum, Last, Median
 from nefele.robust.rules import TrimmedMean as Trimmed
 
 SEEDS = pytest.mark.parametrize("seed", range(5))
@@ -68,6 +70,31 @@ def test_the_rules_are_what_their_definitions_say(seed):
 
 
 @SEEDS
+def test_fltrust_weighs_updates_and_not_models(seed):
+    """Cao et al. 2021: of each neighbour what has changed since it last spoke."""
+    rng = np.random.default_rng(seed)
+    before, now = rng.standard_normal((2, 5, 3)) + 100.0  # models alike, updates not
+    own_before, own = rng.standard_normal((2, 3)) + 100.0
+    expected = own_before + naive_fltrust(now - before, own - own_before)
+    found = FLTrust().heard(now, own, Last(before, own_before))
+    assert found == pytest.approx(np.tile(expected, (5, 1)))
+    still = FLTrust().heard(now, own, Last(now, own))
+    assert still == pytest.approx(np.tile(own, (5, 1)))
+
+
+@SEEDS
+def test_combinations_of_three_numbers_by_all_their_orders(seed):
+    """On three numbers trimmed mean, medians and Krum are known from their order alone."""
+    low, middle, high = sorted(np.random.default_rng(seed).standard_normal(3))
+    nearest = low if middle - low < high - middle else high
+    for order in permutations([low, middle, high]):
+        rows = np.array(order)[:, None]
+        for value in (trimmed_mean(rows, 1), coordinate_median(rows), geometric_median(rows)):
+            assert value == pytest.approx([middle], abs=1e-6)
+        assert krum(rows, 0)[0] in (middle, nearest)
+
+
+@SEEDS
 def test_the_geometric_median_has_the_least_sum_of_distances(seed):
     rows = rows_of(seed)
 
@@ -106,7 +133,7 @@ def test_rules_at_nodes_with_few_neighbours():
     own, one = np.array([1.0]), np.array([[3.0]])
     assert Trimmed(5).combine(one, own).tolist() == [3.0]
     assert Krum(5).combine(one, own).tolist() == [1.0]
-    assert FLTrust().combine(-one, own).tolist() == [1.0]
+    assert FLTrust().heard(-one, own).tolist() == [[1.0]]
 
 
 @pytest.mark.parametrize(

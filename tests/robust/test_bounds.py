@@ -11,6 +11,7 @@ from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Partial
 from nefele.robust import influence_bound, worst_nodes
 from nefele.robust.bounds import steepest
 from nefele.theory import label_sensitivity
+from tests.robust.ascent import Honest, ascend
 from tests.robust.networks import alone, held, small_problem
 
 PENALTIES = ("l2", "l1", "linf", "huber")
@@ -54,11 +55,18 @@ def shares(problem, attackers, changes):
 
 
 def check(penalty, problems, attacks):
+    """All attacks of some problems by ascent: on all honest nodes, then on one after the other."""
     most = []
     for seed in range(problems):
         problem, attackers = small_problem(seed, penalty)
-        found = [attack(problem, attackers, [seed, k]) for k in range(attacks)]
-        most.append(shares(problem, attackers, [c for changes in found for c in changes]))
+        honest = Honest(problem, attackers)
+        if not len(honest.at):  # nobody hears the captured nodes
+            continue
+        changes = []
+        for k in range(attacks):
+            node = None if k % 2 == 0 else k // 2 % len(honest.nodes)
+            changes += ascend(honest, np.random.default_rng([seed, k]), node)
+        most.append(shares(problem, attackers, [honest.spread(c) for c in changes]))
     assert max(most) > 0.95
 
 
@@ -69,8 +77,48 @@ def test_no_attack_exceeds_the_bound(penalty):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_a_thousand_attacks_never_exceed_the_bound(penalty):
+def test_a_thousand_attacks_by_optimisation_never_exceed_the_bound(penalty):
     check(penalty, 50, 20)
+
+
+def test_gradients_of_the_ascent_are_those_of_differences():
+    """One derivative in the direction of the change, against one difference for each force."""
+    problem, attackers = small_problem(2, "l2")
+    honest = Honest(problem, attackers)
+    rng = np.random.default_rng(0)
+    force = 0.3 * problem.lam * rng.standard_normal((len(honest.nodes), problem.d))
+    change = honest.optimum(force) - honest.base
+    slope = (honest.optimum(force - 1e-4 * change) - honest.base - change) / 1e-4
+
+    def half_square(force):
+        return 0.5 * ((honest.optimum(force) - honest.base) ** 2).sum()
+
+    for i, j in np.ndindex(*force.shape):
+        step = np.zeros_like(force)
+        step[i, j] = 1e-4
+        difference = (half_square(force + step) - half_square(force - step)) / 2e-4
+        assert difference == pytest.approx(-slope[i, j], rel=1e-2, abs=1e-4)
+
+
+def test_forces_of_the_ascent_are_what_liars_can_do():
+    """Captured nodes that hold on to a far point for each neighbour have the flows of an attack."""
+    for seed in range(4):
+        problem, attackers = small_problem(seed, "l2")
+        honest = Honest(problem, attackers)
+        n, edges = len(honest.nodes), len(honest.at)
+        flows = honest.best(np.random.default_rng(seed).standard_normal((n, problem.d)))
+        far = -1e3 * flows / honest.most[:, None]  # a node is pulled towards what it hears
+        rows = [(honest.data.X[a:b], honest.data.y[a:b])
+                for a, b in zip(honest.data.ptr, honest.data.ptr[1:], strict=False)]  # fmt: skip
+        data = LocalData.from_list(rows + [(1e3 * np.eye(problem.d), 1e3 * point) for point in far])
+        head, tail = (np.concatenate(ends) for ends in (
+            [honest.graph.head, honest.at], [honest.graph.tail, n + np.arange(edges)]))  # fmt: skip
+        weight = np.concatenate([honest.graph.weight, honest.most / problem.lam])
+        graph = Graph(np.arange(n + edges), head, tail, weight)
+        lied = solve(Problem(graph, data, penalty="l2", lam=problem.lam), tol=1e-12).w[:n]
+        change = honest.change(flows)
+        # From there a node's neighbour is not quite in the direction of the flow any more.
+        assert np.abs(lied - honest.base - change).max() < 0.1 * np.abs(change).max()
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "linf", HuberPenalty(0.01)])
@@ -154,7 +202,7 @@ def test_logistic_losses_are_covered_by_their_ridge_only():
     data = LocalData.from_list([([[1.0], [-1.0]], [1.0, -1.0])] * 2)
     graph = Graph.from_edges([(0, 1)])
     plain = influence_bound(Problem(graph, data, Logistic(), lam=0.1), [1])
-    assert not plain.certified and plain.reason.startswith("None: no honest loss")
+    assert not plain.certified and plain.reason.startswith("None: at every honest node")
     ridge = influence_bound(Problem(graph, data, Logistic(l2=0.5), lam=0.1), [1])
     assert ridge.total == pytest.approx(0.1 / 1.0)
 

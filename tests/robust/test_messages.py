@@ -10,6 +10,7 @@ from nefele.robust import (
     Clip,
     Constant,
     Curious,
+    FLTrust,
     Guarded,
     InnerProduct,
     Median,
@@ -114,6 +115,16 @@ def test_a_constant_liar_carries_the_quadratic_fit_away_unless_it_is_guarded():
         guards = {i: Guarded(rule) for i in range(5)}
         found = relax_messages(problem, 200, wrap=bad | guards).w[:5]
         assert np.abs(found - clean).max() < 0.3
+
+
+def test_fltrust_at_rest_is_the_own_fit_whatever_others_say():
+    """Updates end, and with them what a node takes from others."""
+    problem = ring("squared_l2", lam=0.05)
+    local = problem.loss.minimise()[:5]
+    for bad in ({}, {5: Constant(1e4)}, {5: SignFlip(3.0)}):
+        guards = {i: Guarded(FLTrust()) for i in range(5)}
+        found = relax_messages(problem, 400, wrap=bad | guards).w[:5]
+        assert np.abs(found - local).max() < 1e-3
 
 
 def test_between_sites_an_attack_is_the_same_as_in_process(tmp_path):

@@ -131,7 +131,10 @@ def test_the_template_is_a_schema(place):
 def test_the_options_of_the_template_are_those_of_the_federation(place):
     done("federation", "new", "--template", "mine.toml", cwd=place)
     text = (place / "mine.toml").read_text()
-    plain = text.replace("# relay", "relay").replace('# shared = "..."', "# shared: none")
+    plain = text.replace("# relay", "relay")
+    for name in ("shared", "guard"):  # none unless they are set
+        assert f'# {name} = "..."' in plain
+        plain = plain.replace(f'# {name} = "..."', f"# {name}: none")
     lines = [line.removeprefix("# ") if " = " in line else line for line in plain.splitlines()]
     lines = [
         line for line in lines if line != "Without members, every node is a member of its own."

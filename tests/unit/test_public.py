@@ -202,6 +202,7 @@ EXPORTED = {
         "InfluenceBound",
         "InnerProduct",
         "Krum",
+        "Last",
         "Median",
         "MessageAttack",
         "PoisonFeatures",

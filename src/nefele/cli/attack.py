@@ -33,8 +33,9 @@ def attack(
         Flag(
             metavar="NAMES",
             help="Of none (quadratic), l2, huber, clip, trimmed mean, median, geometric median, "
-            "krum, centred clipping, fltrust; comma between them.",
-            show_default="the first four and median",
+            "krum, centred clipping, fltrust, and for numbers huber loss and absolute loss; comma "
+            "between them.",
+            show_default="none, l2, huber, clip, median and the losses",
         ),
     ] = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node in a graph that is made.")] = 5,

@@ -161,7 +161,8 @@ def _lines(made: Federation) -> list[str]:
         f"Method {made.method}, {made.loss} loss, penalty {made.penalty}, alpha {alpha}, ridge "
         f"{made.l2:g}, to a gap of {made.tol:g}.",
         f"Silent members: {made.absent} after {made.absent_after:g} s. Privacy: "
-        f"{made.privacy.text()}. Masked sums: {'yes' if made.masked else 'no'}.",
+        f"{made.privacy.text()}. Masked sums: {'yes' if made.masked else 'no'}. "
+        f"Guard: {made.guard or 'none'}.",
     ]
     if made.relay is not None:
         lines.append(f"Relay: {made.relay}.")

@@ -23,7 +23,7 @@ from nefele.robust.attacks import (
     SignFlip,
     Sybil,
 )
-from nefele.robust.bounds import InfluenceBound, WorstNodes, influence_bound
+from nefele.robust.bounds import InfluenceBound, influence_bound
 from nefele.robust.detection import Saturation, Suspects, saturation, suspects
 from nefele.robust.guarded import Guarded
 from nefele.robust.leaving import Without, without_node
@@ -33,11 +33,12 @@ from nefele.robust.rules import (
     FLTrust,
     GeometricMedian,
     Krum,
+    Last,
     Median,
     Rule,
     TrimmedMean,
 )
-from nefele.robust.worst import worst_nodes
+from nefele.robust.worst import WorstNodes, worst_nodes
 
 __all__ = [
     "Alie",
@@ -54,6 +55,7 @@ __all__ = [
     "InfluenceBound",
     "InnerProduct",
     "Krum",
+    "Last",
     "Median",
     "MessageAttack",
     "PoisonFeatures",

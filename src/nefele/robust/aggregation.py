@@ -112,8 +112,9 @@ def geometric_median(rows: Any, smoothing: float = 1e-9) -> Array:
     away = clipped(away, _FAR * unit) / unit  # in units of the rows' spread
     point = np.zeros_like(at)
     for _ in range(_STEPS):
-        distance = np.maximum(length(away - point), smoothing)
-        weight = 1 / distance
+        # Squares of rows that are clipped to _FAR do not overflow.
+        distance = np.sqrt(((away - point) ** 2).sum(axis=1))
+        weight = 1 / np.maximum(distance, smoothing)
         new = ((weight / weight.sum())[:, None] * away).sum(axis=0)
         moved, point = float(length(new - point)), new
         if moved <= _STILL * max(float(length(point)), 1.0):
@@ -173,15 +174,16 @@ def centred_clipping(rows: Any, centre: Any, radius: float, steps: int = 3) -> A
 
 
 def fltrust(rows: Any, own: Any) -> Array:
-    """Mean of the rows, each scaled to the length of the own one, weighted by ReLU(cosine).
+    """Mean of updates, each scaled to the length of the own one, weighted by ReLU(cosine).
 
-    Where no row points the way of the own one, it is the own one.
+    Cao et al. 2021. Where no update points the way of the own one, it is the own one.
 
     Parameters
     ----------
     rows : array of shape (k, d)
+        Updates of others: what has changed in their models, not the models.
     own : array of shape (d,)
-        What is trusted: the model that the node has made of its own rows.
+        The update that is trusted.
 
     Examples
     --------

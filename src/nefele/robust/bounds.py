@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._ids import describe
 from nefele.graph import Graph
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import (
@@ -34,7 +33,9 @@ from nefele.penalties import (
     SquaredL2,
 )
 from nefele.problem import Problem
+from nefele.robust.curved import curved_bound, is_curved
 from nefele.robust.poisoning import captured
+from nefele.robust.reasons import on_convexity, on_curvature
 from nefele.theory import label_sensitivity
 
 Mask = NDArray[np.bool_]
@@ -57,7 +58,8 @@ class InfluenceBound:
     covered : bool array of shape (n_nodes,)
         Honest nodes with a finite bound.
     alpha, kappa : float
-        Strong convexity and largest slope that it rests on; NaN where there is no bound.
+        Strong convexity, or curvature at the fit without attackers, and largest slope that it
+        rests on; NaN where there is no bound.
     force : array of shape (n_nodes,)
         r_i: the strongest pull of the attackers at each honest node.
     per_label : float
@@ -93,35 +95,6 @@ class InfluenceBound:
         return bool(self.covered.any())
 
 
-@dataclass(frozen=True, eq=False)
-class WorstNodes:
-    """The nodes whose capture would allow most.
-
-    Attributes
-    ----------
-    nodes : list of node ids
-    bound : InfluenceBound
-        Of their capture.
-    exact : bool
-        Whether all sets of this size were compared; otherwise one node after the other was taken,
-        and there may be a worse set.
-
-    Examples
-    --------
-    >>> from nefele import LocalData, Problem
-    >>> from nefele.graphs import star
-    >>> from nefele.robust import worst_nodes
-    >>> data = LocalData.from_list([([[1.0]], [0.0])] * 5)
-    >>> found = worst_nodes(Problem(star(5), data, lam=1.0), 1)
-    >>> found.nodes, found.exact, round(found.bound.total, 9)
-    ([0], True, 1.0)
-    """
-
-    nodes: list[Any]
-    bound: InfluenceBound
-    exact: bool
-
-
 def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
     """How far any behaviour of these nodes can move each honest one, and all together.
 
@@ -149,6 +122,11 @@ def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
     them that attackers reach count as free to do anything: their edges to covered nodes pull
     with twice their weight, since both fits have them.
 
+    Logistic and Poisson losses whose ridge spares a column, as it spares intercepts, are not
+    strongly convex. Their curvature at the fit without attackers, for which the problem is solved,
+    bounds what a force can do as long as it is weaker than what the loss can resist at all. Beyond
+    that there is no bound: the optimum itself runs away.
+
     Examples
     --------
     >>> from nefele import Graph, LocalData, Problem
@@ -164,7 +142,14 @@ def influence_bound(problem: Problem, attackers: Any) -> InfluenceBound:
     kappa = steepest(problem.penalty, problem.d)
     if not np.isfinite(kappa):
         return _none(problem, bad)
+    if by_curvature(problem, bad):
+        return _local(problem, bad, kappa)
     return _bounded(problem, bad, _convexity(problem), kappa)
+
+
+def by_curvature(problem: Problem, bad: Mask) -> bool:
+    """Whether a bound rests on the curvature at a fit: some honest loss is not strongly convex."""
+    return is_curved(problem) and not (_convexity(problem)[~bad & problem.loss.labelled] > 0).all()
 
 
 def steepest(penalty: Penalty, d: int) -> float:
@@ -230,7 +215,24 @@ def _bounded(problem: Problem, bad: Mask, mu: Array, kappa: float) -> InfluenceB
         kappa,
         np.where(inside, force, np.nan),
         np.nan,
-        _rests_on(problem, covered, bad, float(least), kappa),
+        on_convexity(problem, covered, bad, float(least), kappa),
+    )
+
+
+def _local(problem: Problem, bad: Mask, kappa: float) -> InfluenceBound:
+    """From the curvature at the fit without attackers."""
+    found = curved_bound(problem, bad, kappa)
+    covered = np.isfinite(found.per_node)
+    return InfluenceBound(
+        problem.graph.ids[bad],
+        found.per_node,
+        found.total,
+        covered,
+        found.alpha,
+        kappa,
+        np.where(bad, np.nan, problem.lam * kappa * _pulls(problem.graph, bad, ~bad & ~covered)),
+        np.nan,
+        on_curvature(problem, covered, bad, found.alpha, kappa),
     )
 
 
@@ -249,23 +251,6 @@ def _pulls(graph: Graph, bad: Mask, free: Mask) -> Array:
     to_head = np.bincount(graph.head, graph.weight * times[graph.tail], graph.n_nodes)
     to_tail = np.bincount(graph.tail, graph.weight * times[graph.head], graph.n_nodes)
     return np.asarray(to_head + to_tail)
-
-
-def _rests_on(problem: Problem, covered: Mask, bad: Mask, alpha: float, kappa: float) -> str:
-    left = ~covered & ~bad
-    which = ""
-    if left.any():
-        names = describe(problem.graph.ids[left])
-        which = (
-            f" Not covered: {names}: their own losses are not strongly convex (no rows, or rows "
-            "that do not span all directions). Give these losses a ridge term."
-        )
-    if not covered.any():
-        return f"None: no honest loss is strongly convex.{which}"
-    return (
-        f"Flows of edges to attackers are at most lam A_e (slope kappa = {kappa:.4g}) and honest "
-        f"losses at least alpha = {alpha:.4g} strongly convex.{which}"
-    )
 
 
 def _none(problem: Problem, bad: Mask) -> InfluenceBound:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.program import Exchange, Heard, Program, between
-from nefele.robust.rules import Rule
+from nefele.robust.rules import Last, Rule
 
 _GUARDED = ("parameters", "predictions", "probabilities")
 
@@ -58,43 +58,69 @@ class Guarded:
 
     def __call__(self, program: Program[Any]) -> Program[Any]:
         """The program, guarded."""
-        last: dict[tuple[str, Any], Array] = {}
+        good: dict[tuple[str, Any], Array] = {}
+        before: dict[str, Before] = {}
 
         def hears(request: Any, answer: Any) -> Any:
-            if isinstance(request, Exchange) and isinstance(answer, Heard):
-                return self._guard(request, answer, last)
-            return answer
+            if not (isinstance(request, Exchange) and isinstance(answer, Heard)):
+                return answer
+            finite = _finite(request, answer, good)
+            if request.content not in self.contents or not (finite.rows and request.arrays):
+                return finite
+            memory = before.setdefault(request.content, Before())
+            return self._guarded(request, finite, memory)
 
         return between(program, lambda request: request, hears)
 
-    def _guard(self, request: Exchange, heard: Heard, last: dict[tuple[str, Any], Array]) -> Heard:
-        own, good = _own(request), {}
-        for name, array in heard.rows.items():
-            key = (request.content, name)
-            if np.isfinite(array).all():
-                last[key] = array
-            kept = last.get(key, request.arrays.get(name))
-            if kept is not None:
-                good[name] = kept
-        heard = replace_rows(heard, good)
-        if request.content not in self.contents or own is None or not good:
-            return heard
-        odd = [q for q, a in good.items() if np.shape(a) != own.shape]
+    def _guarded(self, request: Exchange, heard: Heard, before: Before) -> Heard:
+        own = np.asarray(next(iter(request.arrays.values())))
+        odd = [q for q, array in heard.rows.items() if np.shape(array) != own.shape]
         if odd:
             raise ValueError(
                 f"Guarded needs vectors of one shape, {own.shape}; {odd[0]!r} sent "
-                f"{np.shape(good[odd[0]])}. Let every part be one node."
+                f"{np.shape(heard.rows[odd[0]])}. Let every part be one node."
             )
-        names = list(good)
-        rows = np.stack([np.ravel(good[q]) for q in names]).astype(float)
-        said = self.rule.heard(rows, own.ravel().astype(float))
-        shaped = {q: said[k].reshape(own.shape) for k, q in enumerate(names)}
-        return replace_rows(heard, shaped)
+        rows = {q: np.ravel(array).astype(float) for q, array in heard.rows.items()}
+        said = before.heard(self.rule, rows, own.ravel().astype(float))
+        return replace_rows(heard, {q: row.reshape(own.shape) for q, row in said.items()})
 
 
-def _own(request: Exchange) -> Array | None:
-    """What the part tells of itself; None when it has told nothing yet."""
-    return next((np.asarray(array) for array in request.arrays.values()), None)
+class Before:
+    """What was said in the last round, for rules about what has changed since.
+
+    Examples
+    --------
+    >>> from nefele.robust import FLTrust
+    >>> memory, rows = Before(), {"a": np.array([2.0])}
+    >>> [memory.heard(FLTrust(), rows, np.array([own]))["a"].tolist() for own in (1.0, 1.5)]
+    [[1.0], [1.5]]
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Any, Array] = {}
+        self._own: Array | None = None
+
+    def heard(self, rule: Rule, rows: dict[Any, Array], own: Array) -> dict[Any, Array]:
+        """What a node hears by this rule in place of `rows`, and take note of these."""
+        start = np.zeros_like(own)  # all began there
+        last = [self._rows.get(name, start) for name in rows]
+        before = Last(np.stack(last), start if self._own is None else self._own)
+        said = rule.heard(np.stack(list(rows.values())), own, before)
+        self._rows, self._own = self._rows | rows, own
+        return dict(zip(rows, said, strict=True))
+
+
+def _finite(request: Exchange, heard: Heard, good: dict[tuple[str, Any], Array]) -> Heard:
+    """The last finite rows of each neighbour, and the own ones before there are any."""
+    found = {}
+    for name, array in heard.rows.items():
+        key = (request.content, name)
+        if np.isfinite(array).all():
+            good[key] = array
+        kept = good.get(key, request.arrays.get(name))
+        if kept is not None:
+            found[name] = kept
+    return replace_rows(heard, found)
 
 
 def replace_rows(heard: Heard, rows: dict[Any, Array]) -> Heard:

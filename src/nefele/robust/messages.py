@@ -52,11 +52,12 @@ class MessageAttack(ABC):
     def _changed(
         self, request: Exchange, known: dict[Any, Array], draw: np.random.Generator
     ) -> Exchange:
-        said = {}
+        said, heard = {}, np.zeros((0, 0))
         for name, array in request.arrays.items():
             own = np.asarray(array, dtype=float)
-            alike = [np.ravel(rows) for rows in known.values() if np.size(rows) == own.size]
-            heard = np.stack(alike) if alike else np.zeros((0, own.size))
+            if heard.shape[1] != own.size:
+                alike = [np.ravel(rows) for rows in known.values() if np.size(rows) == own.size]
+                heard = np.stack(alike) if alike else np.zeros((0, own.size))
             with np.errstate(over="ignore"):
                 new = np.asarray(self.say(own.ravel(), heard, draw), dtype=float)
             said[name] = np.broadcast_to(new, own.size).reshape(own.shape).copy()

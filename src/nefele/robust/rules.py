@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,19 @@ from nefele.robust.aggregation import (
 )
 
 
+class Last(NamedTuple):
+    """The neighbours' vectors of the round before, shape (k, d), and the own one.
+
+    Examples
+    --------
+    >>> Last(np.zeros((2, 1)), np.zeros(1)).rows.shape
+    (2, 1)
+    """
+
+    rows: Array
+    own: Array
+
+
 class Rule(ABC):
     """Takes the neighbours' vectors, shape (k, d), and the own one; gives k vectors to go on with.
 
@@ -28,12 +42,15 @@ class Rule(ABC):
     """
 
     @abstractmethod
-    def heard(self, rows: Array, own: Array) -> Array:
-        """What the node hears instead of `rows`, of the same shape."""
+    def heard(self, rows: Array, own: Array, last: Last | None = None) -> Array:
+        """What the node hears instead of `rows`, of the same shape.
+
+        `last` is what they and the node said one round before; None: all began at zero.
+        """
 
 
 class _Combining(Rule):
-    def heard(self, rows: Array, own: Array) -> Array:
+    def heard(self, rows: Array, own: Array, last: Last | None = None) -> Array:
         return np.broadcast_to(self.combine(rows, own), rows.shape).copy()
 
     @abstractmethod
@@ -56,7 +73,7 @@ class Clip(Rule):
     def __post_init__(self) -> None:
         check_number(self.radius, "radius", low=0.0, strict=True)
 
-    def heard(self, rows: Array, own: Array) -> Array:
+    def heard(self, rows: Array, own: Array, last: Last | None = None) -> Array:
         return own + clipped(between(rows, own), self.radius)
 
 
@@ -157,16 +174,24 @@ class CentredClip(_Combining):
 
 
 @dataclass(frozen=True)
-class FLTrust(_Combining):
-    """Vectors that point the way of the own one, at its length.
+class FLTrust(Rule):
+    """The own vector of the last round, moved by the updates that point the way of the own one.
 
-    With a start at zero a model is the sum of its updates, so models are compared themselves.
+    As in Cao et al. 2021: an update is what changed since the last round, its weight is
+    ReLU(cosine) with the own update, and each is scaled to the own one's length. Where nobody
+    moves the own way the node hears itself. So it is never led away from where its own rows
+    pull: a run that comes to rest ends at the node's own fit.
 
     Examples
     --------
-    >>> FLTrust().combine(np.array([[2.0, 0.0], [-9.0, 0.0]]), np.array([1.0, 0.0])).tolist()
-    [1.0, 0.0]
+    >>> rows, own = np.array([[2.0, 0.0], [-9.0, 0.0]]), np.array([1.0, 0.0])
+    >>> FLTrust().heard(rows, own).tolist()  # the second moved the other way
+    [[1.0, 0.0], [1.0, 0.0]]
+    >>> FLTrust().heard(rows, own, Last(rows, own)).tolist()  # nobody moved
+    [[1.0, 0.0], [1.0, 0.0]]
     """
 
-    def combine(self, rows: Array, own: Array) -> Array:
-        return fltrust(rows, own)
+    def heard(self, rows: Array, own: Array, last: Last | None = None) -> Array:
+        before = Last(np.zeros_like(rows), np.zeros_like(own)) if last is None else last
+        moved = fltrust(between(rows, before.rows), own - before.own)
+        return np.broadcast_to(before.own + moved, rows.shape).copy()

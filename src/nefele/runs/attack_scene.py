@@ -25,6 +25,7 @@ from nefele.runs.sizes import print_nothing
 from nefele.runs.split import folds_inside
 
 USUAL = ("none (quadratic)", "l2", "huber", "clip", "median")
+LOSSES = ("huber loss", "absolute loss")  # for numbers
 _HELD_OUT = 4  # every so many rows are held out
 _STAMP = 6.0  # standard deviations that the backdoor's trigger moves a feature
 _WON = 0.5  # share of stamped rows from which a backdoor has succeeded
@@ -52,9 +53,7 @@ def attack_file(
     names, against : tuples of str, optional
         Attacks and defences; default: all attacks, the usual defences.
     """
-    against = tuple(USUAL if against is None else against)
-    for name in against:
-        check_name(name, defences(), "defence")
+    against = _against(against, config.task == "classification")
     check_count(worst, "worst", low=1)
     with _warnings_as_notes() as warned:
         scene, chosen, held_out = _scene(config, captured, worst, tell)
@@ -83,6 +82,20 @@ def attack_file(
         "holds": [name for name in against if name not in bad],
         "notes": warned(),
     }
+
+
+def _against(names: tuple[str, ...] | None, classes: bool) -> tuple[str, ...]:
+    """The defences that are tried; a ValueError for those that there are not, or not here."""
+    if names is None:
+        return USUAL if classes else USUAL + LOSSES
+    for name in names:
+        check_name(name, defences(), "defence")
+        if name not in defences(classes):
+            raise ValueError(
+                f'The defence "{name}" is a loss for numbers, and the target is a class. Leave it '
+                "out: the logistic loss has a bounded slope already."
+            )
+    return tuple(names)
 
 
 def _scene(

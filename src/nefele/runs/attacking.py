@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.graph import Graph
+from nefele.losses import Absolute, HuberLoss
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning
 from nefele.robust import (
@@ -46,7 +47,9 @@ from nefele.solvers import PrimalDual, solve
 QUADRATIC = "squared_l2"
 _FAR = 1e6  # what a node says that says something absurd
 _SUSPECT = 0.25  # share of its neighbours that a node takes for bad, where a rule needs a number
-_WORSE = 2.0  # error over the attack-free one from which an attack counts as successful
+_QUARTILE = 0.6745  # median size of a standard normal number
+_EFFICIENT = 1.345  # deviations at which the Huber loss bends
+WORSE = 2.0  # error over the attack-free one from which an attack counts as successful
 
 Judge = Callable[[Array], float]
 
@@ -84,14 +87,20 @@ class Scene:
     relaxed: int = 50
     seed: int = 0
 
-    def problem(self, penalty: str, graph: Graph | None = None, data: Any = None) -> Problem:
-        """With this penalty; over another graph or with other data."""
+    def problem(
+        self, penalty: str, graph: Graph | None = None, data: Any = None, robust: Any = None
+    ) -> Problem:
+        """With this penalty; over another graph, with other data or a robust loss.
+
+        Another loss bends less: its lam is in the same ratio to that as lam is to the squared one.
+        """
+        loss, factor = (self.loss, 1.0) if robust is None else robust(self.noise, self.loss.l2)
         return Problem(
             self.graph if graph is None else graph,
             self.data if data is None else data,
-            self.loss,
+            loss,
             penalty,
-            lam=self.lam.get(penalty, self.lam["l2"]),
+            lam=factor * self.lam.get(penalty, self.lam["l2"]),
         )
 
     @cached_property
@@ -105,6 +114,13 @@ class Scene:
         local = self.problem("l2").loss.minimise()
         return float(np.median(np.linalg.norm(self.graph.diff(local), axis=1))) or 1.0
 
+    @cached_property
+    def noise(self) -> float:
+        """Deviation of the residuals of the local fits, from their median size."""
+        local = self.problem("l2").loss.minimise()[self.data.row_node]
+        size = np.abs(np.einsum("ij,ij->i", self.data.X, local) - self.data.y)
+        return float(np.median(size)) / _QUARTILE or 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Attack:
@@ -117,10 +133,11 @@ class Attack:
 
 @dataclass(frozen=True)
 class Defence:
-    """A penalty, and a rule from a node's number of neighbours, if messages are guarded."""
+    """A penalty, and perhaps a rule from a node's number of neighbours, or another loss."""
 
     penalty: str
     rule: Callable[[int, float], Rule] | None = None
+    loss: Callable[[float, float], tuple[Any, float]] | None = None  # of noise and ridge
 
 
 @dataclass(frozen=True)
@@ -152,13 +169,13 @@ class Outcome:
         return self.moved / self.bound if 0 < self.bound < np.inf else np.nan
 
 
-def defences() -> dict[str, Defence]:
-    """All defences by name; the first is none."""
+def defences(classes: bool = False) -> dict[str, Defence]:
+    """All defences by name; the first is none. Losses for bad labels need labels to be numbers."""
 
     def bad(k: int) -> int:
         return int(np.ceil(_SUSPECT * k))
 
-    return {
+    found = {
         "none (quadratic)": Defence(QUADRATIC),
         "l2": Defence("l2"),
         "huber": Defence("huber"),
@@ -170,6 +187,23 @@ def defences() -> dict[str, Defence]:
         "centred clipping": Defence(QUADRATIC, lambda k, unit: CentredClip(unit)),
         "fltrust": Defence(QUADRATIC, lambda k, unit: FLTrust()),
     }
+    if classes:
+        return found
+    return {
+        **found,
+        "huber loss": Defence(QUADRATIC, loss=_huber),
+        "absolute loss": Defence(QUADRATIC, loss=_absolute),
+    }
+
+
+def _huber(noise: float, l2: float) -> tuple[Any, float]:
+    """The Huber loss that is 95% as good as squares for normal errors, and its bend over theirs."""
+    return HuberLoss(l2=l2, delta=_EFFICIENT * noise), 0.5
+
+
+def _absolute(noise: float, l2: float) -> tuple[Any, float]:
+    """The mean of |r| bends by twice the density of the errors at zero; that of r^2 by 2."""
+    return Absolute(l2=l2), 1 / (np.sqrt(2 * np.pi) * noise)
 
 
 def attacks(scene: Scene) -> dict[str, Attack]:
@@ -206,7 +240,7 @@ def play(scene: Scene, attack: Attack, defence: Defence) -> Outcome:
     """Learn under attack, and see what became of the honest nodes."""
     graph = scene.graph if attack.graph is None else attack.graph(scene.graph)
     data = scene.data if attack.data is None else attack.data(scene.data)
-    problem = scene.problem(defence.penalty, graph, data)
+    problem = scene.problem(defence.penalty, graph, data, defence.loss)
     bad = [*scene.captured, *graph.ids[scene.graph.n_nodes :].tolist()]
     wrap = {} if attack.says is None else {node: attack.says(node) for node in bad}
     start = time.perf_counter()
@@ -220,7 +254,7 @@ def play(scene: Scene, attack: Attack, defence: Defence) -> Outcome:
     covered = np.flatnonzero(certified.covered[: len(w)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        base = solve(_left(scene, defence.penalty, data), tol=1e-6).w
+        base = solve(_left(scene, defence, data), tol=1e-6).w
     moved = float(np.linalg.norm((w - base)[covered]))
     return Outcome(scene.judge(w), moved, certified.total, scene.opened(w), seconds, w)
 
@@ -240,12 +274,12 @@ def _learn(
     return relax_messages(problem, scene.relaxed, wrap=wrap).w
 
 
-def _left(scene: Scene, penalty: str, data: LocalData) -> Problem:
+def _left(scene: Scene, defence: Defence, data: LocalData) -> Problem:
     """The problem without the edges of the captured nodes."""
     graph, bad = scene.graph, scene.graph.positions(scene.captured)
     kept = ~(np.isin(graph.head, bad) | np.isin(graph.tail, bad))
     smaller = Graph(graph.ids, graph.head[kept], graph.tail[kept], graph.weight[kept])
-    return scene.problem(penalty, smaller, data)
+    return scene.problem(defence.penalty, smaller, data, defence.loss)
 
 
 def succeeded(attack: str, outcome: Outcome, clean: Outcome) -> float:
@@ -255,14 +289,14 @@ def succeeded(attack: str, outcome: Outcome, clean: Outcome) -> float:
     """
     if attack == "backdoor":
         return outcome.opened
-    return float(outcome.error > _WORSE * clean.error)
+    return float(outcome.error > WORSE * clean.error)
 
 
 def table(
     scene: Scene, names: list[str] | None = None, against: list[str] | None = None
 ) -> Iterator[tuple[str, str, Outcome, float]]:
     """(attack, defence, outcome, success) of all pairs, the attack-free ones first."""
-    found, shields = attacks(scene), defences()
+    found, shields = attacks(scene), defences(scene.target is not None)
     for shield in shields if against is None else against:
         clean = play(scene, found["nobody"], shields[shield])
         yield "nobody", shield, clean, 0.0

@@ -130,11 +130,12 @@ def _said(federation: Federation) -> str:
 
 
 def _until(federation: Federation) -> str:
+    guard = federation.guard and f"each node hears its neighbours by the guard {federation.guard}, "
     if federation.method == "predictions":
-        return "local models of any kind, change of predictions at most"
+        return f"{guard or ''}local models of any kind, change of predictions at most"
     if federation.masked:
         return "masked sums over neighbours, no certificate, change of parameters at most"
-    return "certified gap"
+    return f"{guard}no certificate, change of parameters at most" if guard else "certified gap"
 
 
 def _amount(item: Item) -> str:
@@ -162,15 +163,10 @@ def consent_of(
         rows = f"parameters of {nodes} node{'s' * (nodes != 1)} at the border, in each round"
         times = fits * (federation.rounds + 2) + 3 * checks
         items.append(Item("parameters", to, nodes * d, times, rows))
-        items.append(
-            Item(
-                "correction",
-                to,
-                nodes * d,
-                checks * _SOLVES * (_STEPS + 2),
-                "corrections of flows, to prove the gap",
-            )
-        )
+        if federation.guard is not None:  # without a certificate
+            continue
+        words = "corrections of flows, to prove the gap"
+        items.append(Item("correction", to, nodes * d, checks * _SOLVES * (_STEPS + 2), words))
         words = f"flows of {edges} edge{'s' * (edges != 1)}, to compare the copies"
         items.append(Item("dual", to, 2 * edges * d, checks, words))
     if federation.masked:

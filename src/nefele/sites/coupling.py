@@ -30,6 +30,7 @@ from nefele.program import Exchange, Heard, Program, Sum, Work, largest
 from nefele.runtime.part import sight
 from nefele.runtime.programs import Fitted
 from nefele.sites.federation import Federation
+from nefele.sites.guarding import Ears
 from nefele.sites.learning import Learner
 from nefele.sites.learnt import Scales
 
@@ -76,6 +77,7 @@ class Relaxing:
         self.says, self.hears = sight(
             graph, mine, np.arange(graph.n_nodes), learner.nodes, learner.owner, learner.names
         )
+        self.ears = None if learner.rule is None else Ears(learner.rule)
         self.state: dict[int, Moved] = {}
         self.first = np.zeros(graph.n_nodes)  # round in which each node has its first model
         self.spread, self.age = 1.0, 0  # unit of changes; rounds of earlier runs
@@ -133,6 +135,16 @@ class Relaxing:
             known |= dict(zip(nodes.tolist(), heard.rows[q], strict=True))
         return known
 
+    def guarded(self, ears: Ears, i: int, news: tuple[Array, ...]) -> list[Array]:
+        """What node i hears by the agreed rule; of classes, shares that add up to one."""
+        own = self.shared_of(i)
+        said = list(ears.heard(i, dict(enumerate(news)), own).values())
+        if self.classes is None:
+            return said
+        floor = np.finfo(float).tiny
+        said = [np.maximum(p, floor) for p in said]
+        return [p / p.sum(axis=-1, keepdims=True) for p in said]
+
     def round(self, k: int, known: dict[int, Array], alpha: float) -> Program[float]:
         """Move all own nodes at once; the largest change."""
         moved = [0.0]
@@ -142,7 +154,8 @@ class Relaxing:
             if near:
                 weights, news = zip(*near, strict=True)
                 own = self.state[i].shared if i in self.state else None
-                block = self.discrepancy.block(np.array(weights), list(news), own)
+                said = list(news) if self.ears is None else self.guarded(self.ears, i, news)
+                block = self.discrepancy.block(np.array(weights), said, own)
                 self.state[i] = yield self.fit(i, block, alpha)
                 moved.append(change(own, self.state[i].shared, self.spread))
             elif np.isfinite(self.first[i]) and i not in self.state:
@@ -159,13 +172,13 @@ class Relaxing:
 
     def shared(self) -> Array:
         """Predictions of all own nodes at the shared rows; of those without a model a constant."""
-        one = [
-            self.state[i].shared
-            if i in self.state
-            else predictions(self.model(i), self.X_shared, self.classes)
-            for i in self.sites
-        ]
-        return np.stack(one)
+        return np.stack([self.shared_of(i) for i in self.sites])
+
+    def shared_of(self, i: int) -> Array:
+        """Predictions of one own node at the shared rows."""
+        if i in self.state:
+            return self.state[i].shared
+        return predictions(self.model(i), self.X_shared, self.classes)
 
     def errors(self, rows: Rows) -> tuple[Array, Array]:
         """Error of each row by the model of its node, and whether its class is wrong."""

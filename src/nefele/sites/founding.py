@@ -171,6 +171,9 @@ task = "regression"         # or "classification"
 # absent = "wait"           # a silent member: "freeze" its last word, "drop" its edges
 # absent_after = 600        # seconds of silence
 # masked = false            # only sums over three or more neighbours are seen; fedrelax only
+# guard = "..."             # how nodes hear their neighbours, with fedrelax or predictions:
+#                           # clip:RADIUS, trimmed-mean:N, median, geometric-median, krum:N,
+#                           # centred-clip:RADIUS:STEPS, fltrust
 # shared = "..."            # sha256sum of the file with the shared rows, for predictions
 
 [target]

@@ -20,11 +20,14 @@ from nefele.graph import Graph
 from nefele.losses import Loss
 from nefele.problem import Problem
 from nefele.program import Program, Sum, largest, total
+from nefele.robust.naming import rule_of
+from nefele.robust.rules import Rule
 from nefele.runtime.part import Part
 from nefele.runtime.programs import Fitted, fit, one_model
 from nefele.sites.crowds import Crowd
 from nefele.sites.federation import Federation
 from nefele.sites.frozen import hold, present
+from nefele.sites.guarding import fit_guarded
 from nefele.sites.introducing import Card, introduced
 from nefele.sites.learnt import Learnt, Scales, Scores
 from nefele.sites.masked import Masks, fit_masked
@@ -96,6 +99,11 @@ class Learner:
         if self.n_outputs > 1:
             return losses.Multinomial(n_classes=self.n_outputs, l2=federation.l2)
         return losses.Logistic(l2=federation.l2)
+
+    @property
+    def rule(self) -> Rule | None:
+        """By which nodes hear their neighbours; None: they hear what is said."""
+        return None if self.federation.guard is None else rule_of(self.federation.guard)
 
     @property
     def n_outputs(self) -> int:
@@ -189,13 +197,15 @@ class Learner:
         def watch(part: Part, k: int, gap: float) -> None:
             self.report(stage, k, gap)
 
+        def settle(k: int, change: float) -> None:
+            self.report(stage, k, np.inf, change)
+
         if self.masks is not None:
-
-            def settle(k: int, change: float) -> None:
-                self.report(stage, k, np.inf, change)
-
             often = (terms.rounds, terms.check_every)
             return (yield from fit_masked(part, self.masks, tol, *often, settle))
+        if self.rule is not None:
+            how = (terms.rounds, terms.check_every, terms.wait)
+            return (yield from fit_guarded(part, self.rule, tol, *how, settle))
         if terms.method == "fedrelax":
             how = (terms.rounds, terms.check_every, terms.wait)
             return (yield from fit_relaxed(part, tol, *how, watch))

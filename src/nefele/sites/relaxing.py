@@ -40,7 +40,7 @@ def fit_relaxed(
         for _ in range(min(every, rounds - k)):
             k += 1
             w = block.update(part, seen, step)
-            seen = yield from _told(part, w, seen, wait)
+            seen = yield from told(part, w, seen, wait)
             part.done(w, part.u, w, part.u1)
             watch(part, k, gap)
         seen = yield from part.seen(part.w, "parameters")
@@ -54,7 +54,7 @@ def fit_relaxed(
             return Fitted(gap, found, k, history, kappa=kappa)
 
 
-def _told(part: Part, w: Array, seen: Array, wait: bool) -> Program[Array]:
+def told(part: Part, w: Array, seen: Array, wait: bool) -> Program[Array]:
     """Tell the neighbours, and what is known of them then."""
     if wait:
         return (yield from part.seen(w, "parameters"))

@@ -9,6 +9,7 @@ from typing import Any
 
 from nefele._checks import check_count, check_flag, check_name, check_number
 from nefele._words import short
+from nefele.robust.naming import rule_of
 from nefele.runs.config import PENALTIES, TASKS, WEIGHTINGS
 
 LOSSES = {
@@ -62,6 +63,9 @@ class Terms:
         Whether members see the sum over their neighbours only, never one neighbour's model.
     shared : str, optional
         SHA-256 of the file with the shared rows, for the method "predictions".
+    guard : str, optional
+        By which rule of `nefele.robust` every node hears its neighbours, such as "median" or
+        "clip:0.5"; for "fedrelax" and "predictions".
 
     Examples
     --------
@@ -93,6 +97,7 @@ class Terms:
     absent_after: float = 600.0
     masked: bool = False
     shared: str | None = None
+    guard: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.task, TASKS, "task")
@@ -115,6 +120,8 @@ class Terms:
         self._check_alpha()
         self._check_method()
         self._check_shared()
+        if self.guard is not None:
+            self._check_guard(self.guard)
 
     def _set_numbers(self) -> None:
         for name, strict in {
@@ -189,6 +196,20 @@ class Terms:
                 'masked = true needs wait = true and absent = "wait"; got wait = '
                 f'{str(self.wait).lower()} and absent = "{self.absent}". Masks cancel only when '
                 "all neighbours answer the same round."
+            )
+
+    def _check_guard(self, guard: str) -> None:
+        rule_of(guard)  # says what is wrong with it
+        if self.method == "algorithm1":
+            raise ValueError(
+                f'guard = {short(guard)} needs method "fedrelax" or "predictions"; got '
+                '"algorithm1". There both ends of an edge keep its flow and must treat it alike, '
+                'and the penalty guards: use penalty "l2" or "huber" without a guard.'
+            )
+        if self.masked:
+            raise ValueError(
+                f"guard = {short(guard)} needs masked = false: a guard looks at what each "
+                "neighbour says, and masks hide it. Leave out one of them."
             )
 
     def _check_shared(self) -> None:
