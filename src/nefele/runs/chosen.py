@@ -119,6 +119,7 @@ class ChosenPipeline(Pipeline):
         components = components_of(self.model).rows()
         facts = [("coupling", self._found.words), *compared, *components]
         return {
+            **self._robust(final),
             "diagnostics": np.array([], dtype=str).reshape(-1, 2),
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
             "pictures": self._saved(residuals_drawn(self.model)),

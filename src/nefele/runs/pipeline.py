@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -40,6 +41,7 @@ from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.rivals import boosted_errors, n_steps
+from nefele.runs.robustness import robustness
 from nefele.runs.split import Index, folds_inside, hold_out
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
@@ -313,10 +315,20 @@ class Pipeline:
         fit = FinalFit.of(model, final.problem, point, places, self.inputs.geographic)
         found = examine(fit)
         return {
+            **self._robust(final),
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
             "pictures": self._saved(chain(drawn(fit, found.draws), self._residuals())),
         }
+
+    def _robust(self, final: Design) -> Arrays:
+        """What is proven about wrong labels and captured nodes."""
+        units = "units of the data"
+        if final.layout is not None:
+            units = "units of the estimated deviations"
+        elif self.config.standardize:
+            units = "standardized units"
+        return {"robustness": np.array(json.dumps(robustness(final.problem, units)))}
 
     def _residuals(self) -> Iterable[tuple[str, Picture]]:
         return residuals_drawn(self.model)

@@ -6,6 +6,7 @@ from typing import Any
 
 from nefele._checks import Array
 
+PRICE = "price.svg"
 PICTURES = {  # of a run, in the order of the report: title and words
     "graph.svg": (
         "The graph, examined",
@@ -40,7 +41,7 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "Which labels matter",
         "How far all models together move, at most, when one label of a node changes by one.",
     ),
-    "price.svg": (
+    PRICE: (
         "What does privacy cost?",
         "Error at held-out rows against epsilon, beside own data only and the fit without noise. "
         "Made of raw rows: not for others.",
