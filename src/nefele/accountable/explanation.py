@@ -149,9 +149,10 @@ class Explanation:
         Returns
         -------
         polars.DataFrame
-            `row`, its place among the training rows of weight > 0, `node`, `target`, and `size`:
-            how far the row moves the model, as the root mean square over the training rows of
-            the node (of all rows, if it has none) of what it adds to their predictions.
+            `row`, its place among the training rows of weight > 0, `node`, `target`, `signal`,
+            whether it is a user's signal and no label, and `size`: how far it moves the model, as
+            the root mean square over the training rows of the node (of all rows, if it has none)
+            of what it adds to their predictions.
         """
         import polars as pl
 
@@ -164,10 +165,17 @@ class Explanation:
         parts = np.einsum("rkl,rk->rl", self._system.Z[data.row_node], asks)
         size = self._size(parts)
         top = np.argsort(-size, kind="stable")[:count]
-        places = fit.order[top]
-        ids = [str(fit.rows.node_ids[k]) for k in places]
-        columns = {"row": places, "node": ids, "target": fit.rows.y[places], "size": size[top]}
-        return pl.DataFrame(columns)
+        rows, place = fit.rows, fit.order[top]
+        told = rows.y if rows.signals is None else np.append(rows.y, rows.signals[:, 1])
+        return pl.DataFrame(
+            {
+                "row": rows.places[place],
+                "node": [str(rows.node_ids[k]) for k in rows.places[place]],
+                "target": told[place],
+                "signal": place >= len(rows.y),
+                "size": size[top],
+            }
+        )
 
     def edge_frame(self, count: int = 10) -> pl.DataFrame:
         """The edges that matter most for this model.

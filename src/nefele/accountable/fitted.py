@@ -25,8 +25,8 @@ class Fitted:
     model : GTVRegressor or GTVClassifier
     rows : Rows
         Training rows.
-    order : int array of shape (n_rows,)
-        Training row of each row of the problem.
+    order : int array
+        Row of `rows.places` of each row of the problem: training rows, then signals.
     design : Design
     problem : Problem
         That of the design, with the target not shifted where the models can hold the shift.
@@ -87,7 +87,7 @@ def fitted(model: Any) -> Fitted:
     rows, design, w, u = fitted_design(model)
     units, base = _affine(design, w.shape[1])
     problem, w, base = _unshifted(design, core_loss(model), w, units, base)
-    order = np.argsort(design.graph.positions(rows.node_ids), kind="stable")
+    order = np.argsort(design.graph.positions(rows.node_ids[rows.places]), kind="stable")
     names = [*feature_names(model), "intercept"]
     return Fitted(model, rows, order, design, problem, w, u, units, base, names)
 

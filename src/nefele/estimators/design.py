@@ -13,6 +13,7 @@ from nefele._checks import Array, check_name
 from nefele._ids import distinct
 from nefele.data import LocalData
 from nefele.estimators.layout import Layout, with_centre
+from nefele.estimators.signals import taken
 from nefele.graph import Graph
 from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.penalties import as_penalty
@@ -29,7 +30,8 @@ _FAR = 10.0  # mean of a target, in units of its spread, from which it is taken 
 class Rows:
     """Validated rows: features, numeric target, node ids and weights > 0.
 
-    `gaps` says which entries of X were missing and are filled in; None: none was.
+    `gaps` says which entries of X were missing and are filled in; None: none was. `signals` are
+    what a user would expect of some rows, see `nefele.estimators.signals`; None: nothing is known.
     """
 
     X: Array
@@ -37,6 +39,7 @@ class Rows:
     node_ids: NDArray[Any]
     sample_weight: Array
     gaps: Mask | None = None
+    signals: Array | None = None
 
     def take(self, index: NDArray[np.int64]) -> Rows:
         """Some of the rows."""
@@ -46,6 +49,7 @@ class Rows:
             self.node_ids[index],
             self.sample_weight[index],
             None if self.gaps is None else self.gaps[index],
+            None if self.signals is None else taken(self.signals, index, len(self.y)),
         )
 
     def filled_by(self, others: Rows) -> Rows:
@@ -70,7 +74,23 @@ class Rows:
             np.concatenate([a.astype(object) for a in ids] if mixed else ids),
             np.concatenate([self.sample_weight, other.sample_weight]),
             None if self.gaps is None and other.gaps is None else np.concatenate(gaps),
+            _both(self, other),
         )
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Row of each row of the problem, signals after all labels, before these are packed."""
+        own = np.arange(len(self.y))
+        return own if self.signals is None else np.append(own, self.signals[:, 0].astype(np.int64))
+
+
+def _both(first: Rows, second: Rows) -> Array | None:
+    """The signals of two batches, one after the other."""
+    found = [rows.signals for rows in (first, second)]
+    if found[1] is not None:
+        found[1] = found[1] + [len(first.y), 0.0, 0.0]
+    known = [one for one in found if one is not None]
+    return np.concatenate(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +299,8 @@ def node_weight(data: LocalData, weighting: str) -> Array | None:
     """
     if weighting == "nodes":
         return None
-    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
-    total = np.bincount(data.row_node, weight, data.n_nodes)
-    return total / total[total > 0].mean()
+    total = _totals(data)
+    return np.asarray(total / total[total > 0].mean())
 
 
 def local_data(
@@ -298,10 +317,34 @@ def local_data(
     shrink = np.append(np.ones(X.shape[1]), 0.0) if fit_intercept else None
     if fit_intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
+    return packed(X, rows.y - offset, rows, nodes, weighting, shrink)
+
+
+def packed(
+    X: Array, target: Array, rows: Rows, nodes: NDArray[Any], weighting: str, shrink: Array | None
+) -> LocalData:
+    """Columns and a target of the rows as local datasets, with the signals as further rows.
+
+    Signals leave the weight of the other rows, and so the balance with the coupling, as it is.
+    """
     even = (rows.sample_weight == 1.0).all()
     weight = None if even else rows.sample_weight
-    data = LocalData.from_long(X, rows.y - offset, rows.node_ids, nodes, sample_weight=weight)
+    data = LocalData.from_long(X, target, rows.node_ids, nodes, sample_weight=weight)
     factor = node_weight(data, weighting)
+    if rows.signals is not None:
+        place, signal, strength = rows.places[len(rows.y) :], *rows.signals.T[1:]
+        told = signal - (rows.y - target)[place]
+        every = np.append(rows.sample_weight, strength * rows.sample_weight[place])
+        before = _totals(data)
+        data = LocalData.from_long(
+            np.vstack([X, X[place]]),
+            np.append(target, told),
+            rows.node_ids[rows.places],
+            nodes,
+            sample_weight=every,
+        )
+        more = np.divide(_totals(data), before, out=np.ones_like(before), where=before > 0)
+        factor = more if factor is None else more * factor
     return LocalData(
         data.X,
         data.y,
@@ -311,6 +354,12 @@ def local_data(
         node_weight=factor,
         shrink=shrink,
     )
+
+
+def _totals(data: LocalData) -> Array:
+    """Number, or total weight, of the rows of each node."""
+    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
+    return np.asarray(np.bincount(data.row_node, weight, data.n_nodes))
 
 
 def laid_out(
@@ -331,19 +380,8 @@ def laid_out(
     target = rows.y - offset
     if layout.has_common and shiftable:
         target = target - layout.common(rows.X)
-    even = (rows.sample_weight == 1.0).all()
-    data = LocalData.from_long(
-        X, target, rows.node_ids, graph.ids, sample_weight=None if even else rows.sample_weight
-    )
-    data = LocalData(
-        data.X,
-        data.y,
-        data.ptr,
-        data.ids,
-        sample_weight=data.sample_weight,
-        node_weight=node_weight(data, weighting),
-        shrink=_shrink(layout, loss, X.shape[1]),
-    )
+    shrink = _shrink(layout, loss, X.shape[1])
+    data = packed(X, target, rows, graph.ids, weighting, shrink)
     whole = np.ones(X.shape[1], dtype=bool)
     problem = make_problem(
         with_centre(graph, layout.hub), data, loss, penalty, alpha, whole, n_outputs
