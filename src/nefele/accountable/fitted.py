@@ -33,11 +33,12 @@ class Fitted:
     w, u : arrays
         Parameters and duals.
     units : array of shape (d + 1, p)
-        Coefficients and, the last, intercept of parameters.
+        Coefficients and, the last, intercept of parameters; of more than two classes one after
+        the other.
     base : array of shape (d + 1,)
         What is common to all nodes and no parameter.
     names : list of str
-        The features, then "intercept".
+        The features, then "intercept"; of more than two classes all in turn.
     """
 
     model: Any
@@ -55,13 +56,15 @@ class Fitted:
         """Coefficients and intercepts of parameters (..., p), without what is common."""
         return np.asarray(parameters @ self.units.T)
 
-    def columns(self, X: Array) -> Array:
-        """Rows of numbers as those of the problem, shape (n_rows, p)."""
-        design = self.design
-        if design.layout is not None:
-            return design.layout.columns(X, design.carried)
-        columns = (X - design.shift) / design.scale
-        return np.hstack([columns, np.ones((len(X), 1))]) if design.fit_intercept else columns
+    @property
+    def n_outputs(self) -> int:
+        """Models of a node: 1, or one for each of more than two classes."""
+        return int(self.design.n_outputs)
+
+    def stored(self, at: int) -> Array:
+        """Coefficients and intercept of a node as the model has them, shape (n_outputs, d + 1)."""
+        coef, intercept = self.model.coef_[at], self.model.intercept_[at]
+        return np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)])
 
 
 def one_estimator(model: Any) -> Any:
@@ -77,25 +80,22 @@ def one_estimator(model: Any) -> Any:
 
 
 def fitted(model: Any) -> Fitted:
-    """A fitted model as a problem; errors for more than two classes and for lost rows."""
+    """A fitted model as a problem; an error for lost rows."""
     model = one_estimator(model)
-    if model.coef_.ndim > 2:
-        raise ValueError(
-            "An explanation needs numbers, counts or two classes; this model has "
-            f"{model.coef_.shape[1]}. Fit one class against the others."
-        )
     rows, design, w, u = fitted_design(model)
     units, base = _affine(design, w.shape[1])
     problem, w, base = _unshifted(design, core_loss(model), w, units, base)
     order = np.argsort(design.graph.positions(rows.node_ids[rows.places]), kind="stable")
     names = [*feature_names(model), "intercept"]
+    if design.n_outputs > 1:
+        names = [f"{name} [{label}]" for label in model.classes_.tolist() for name in names]
     return Fitted(model, rows, order, design, problem, w, u, units, base, names)
 
 
 def _affine(design: Design, p: int) -> tuple[Array, Array]:
     """Matrix and constant of the map from parameters to the units of X."""
     coef, intercept = design.to_units(np.vstack([np.zeros((1, p)), np.eye(p)]), fill=False)
-    whole = np.hstack([coef[:, 0], intercept])
+    whole = np.concatenate([coef, intercept[:, :, None]], axis=2).reshape(p + 1, -1)
     return (whole[1:] - whole[0]).T, whole[0]
 
 
