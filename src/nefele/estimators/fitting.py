@@ -203,6 +203,12 @@ def core_loss(model: GTVBase) -> Any:
     return model._core_loss()
 
 
+def give_rows(model: GTVBase, rows: Rows) -> GTVBase:
+    """Give a model that was saved without them the rows that it was fitted to."""
+    model._rows = rows
+    return model
+
+
 def forget_rows(model: GTVBase) -> None:
     """Drop the training rows of a model whose problem is not the one that they would make."""
     del model._rows

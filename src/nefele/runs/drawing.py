@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nefele.accountable import explain
+from nefele.accountable.fair import fairness_of
 from nefele.estimators import plot_residuals
 from nefele.report import Picture
 from nefele.runs.proofs import FinalFit
@@ -42,6 +44,36 @@ def residuals_drawn(model: Any) -> Iterator[tuple[str, Picture]]:
         return plot_residuals(model, ax=figure.subplots(2, 2))
 
     yield from _picture("residuals.svg", four, (9.0, 7.0))
+
+
+def errors_drawn(
+    nodes: Any, held_out: Any, errors: Any, metric: str
+) -> Iterator[tuple[str, Picture]]:
+    """The errors of the nodes at held-out rows, none without matplotlib."""
+    on = (held_out > 0) & np.isfinite(errors)
+    if on.sum() < 2:
+        return
+    found = fairness_of(metric, nodes[on], held_out[on], errors[on])
+
+    def one(figure: Any) -> object:
+        figure.set_layout_engine("constrained")
+        return found.plot(figure.subplots())
+
+    yield from _picture("errors.svg", one, (9.0, 4.0))
+
+
+def sources_drawn(model: Any, node: Any) -> Iterator[tuple[str, Picture]]:
+    """What the model of a node is made of; none where there is no formula, or no matplotlib."""
+    try:
+        found = explain(model, node)
+    except (ValueError, np.linalg.LinAlgError):
+        return  # such as losses without second derivatives
+
+    def two(figure: Any) -> object:
+        figure.set_layout_engine("constrained")
+        return found.plot(figure.subplots(1, 2))
+
+    yield from _picture("sources.svg", two, (10.0, 4.0))
 
 
 def _picture(name: str, draw: Draw, size: tuple[float, float]) -> Iterator[tuple[str, Picture]]:

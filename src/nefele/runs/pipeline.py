@@ -36,19 +36,21 @@ from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
-from nefele.runs.drawing import drawn, residuals_drawn
+from nefele.runs.drawing import drawn, errors_drawn, residuals_drawn, sources_drawn
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.rivals import boosted_errors, n_steps
 from nefele.runs.robustness import robustness
 from nefele.runs.split import Index, folds_inside, hold_out
+from nefele.runs.wording import METRICS
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold
 from nefele.selection.widening import widen
 
 _FARTHER = 1.5  # factor of the largest alpha
+_MOST_EXPLAINED = 500  # nodes of a network of which one is explained in the report
 _AGAIN = 1e-9  # rounding of a gap that is computed again
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
@@ -82,6 +84,8 @@ class Pipeline:
 
     folder: RunFolder
     tick: Tick
+    _held: Arrays  # errors at held-out rows
+    _place: int  # of the alpha that is used
 
     def __init__(self, config: RunConfig, inputs: Inputs) -> None:
         self.config, self.inputs = config, inputs
@@ -157,11 +161,11 @@ class Pipeline:
         if self.automatic:
             alphas = self._widened(alphas, folds, train, stage)
             grid = {**grid, "alphas": alphas}
-        held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
+        held = self._held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
         rivals = None
         if self.config.compare is not None:
             rivals = stage("rivals", self.config.compare, self._rivals)
-        chosen = self._choose(alphas, folds)
+        chosen = self._place = self._choose(alphas, folds)
         fit = partial(self._path, alphas, chosen)
         path = stage("path", "path and fit", fit, partial(self._proven, float(alphas[chosen])))
         return Stages(grid, folds, held, path, seconds, rivals)
@@ -318,7 +322,7 @@ class Pipeline:
             **self._robust(final),
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
-            "pictures": self._saved(chain(drawn(fit, found.draws), self._residuals())),
+            "pictures": self._saved(chain(drawn(fit, found.draws), self._accounts())),
         }
 
     def _robust(self, final: Design) -> Arrays:
@@ -330,8 +334,22 @@ class Pipeline:
             units = "standardized units"
         return {"robustness": np.array(json.dumps(robustness(final.problem, units)))}
 
-    def _residuals(self) -> Iterable[tuple[str, Picture]]:
-        return residuals_drawn(self.model)
+    def _accounts(self) -> Iterable[tuple[str, Picture]]:
+        """Pictures of errors, of what a model is made of, and of residuals."""
+        held, model, chosen = self._held, self.model, self._place
+        errors = held["node_error"][chosen]
+        metric = METRICS[self.config.task]
+        few = model.graph_.n_nodes <= _MOST_EXPLAINED
+        return chain(
+            errors_drawn(held["nodes"], held["held_out"], errors, metric),
+            sources_drawn(model, self._fewest_rows()) if few else (),
+            residuals_drawn(model),
+        )
+
+    def _fewest_rows(self) -> Any:
+        """The node that has rows, and the fewest of them."""
+        names, count = np.unique(self.rows.node_ids, return_counts=True)
+        return names[[int(count.argmin())]].tolist()[0]
 
     def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
         """The names of pictures, once they are in the folder."""

@@ -128,7 +128,7 @@ class PrivatePipeline(Pipeline):
             "theory": np.vstack([found["theory"], np.array([words], dtype=str)]),
         }
 
-    def _residuals(self) -> Iterable[tuple[str, Picture]]:
+    def _accounts(self) -> Iterable[tuple[str, Picture]]:
         return ()  # its rows stand for noisy moments
 
     def _path(self, alphas: Array, chosen: int) -> Arrays:

@@ -50,6 +50,17 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "How fast would gradient descent be?",
         "The bound on its error, without an eigenvalue of the whole problem: safe, not sharp.",
     ),
+    "errors.svg": (
+        "Whom does it serve badly?",
+        "Error of each node at its held-out rows, the largest first; hatched: the worst tenth. "
+        "Compare groups that matter by nefele.fairness.",
+    ),
+    "sources.svg": (
+        "What is a model made of?",
+        "Of the node with the fewest rows: the share of its parameters that the rows of each node "
+        "determine, and how much comes directly from its own rows and from each neighbour. For "
+        "other nodes: nefele explain.",
+    ),
     "residuals.svg": (
         "What is left over",
         "Residuals of the final fit at all rows. They should show no pattern against the "
