@@ -25,7 +25,8 @@ def run_facts(**changes):
         "clusters": 2, "nodes_worse": 0,
     }  # fmt: skip
     facts = {
-        "summary": summary, "notes": [], "gap": 1e-7, "converged": True, "cpu_seconds": 240.0,
+        "summary": summary, "notes": [], "gap": 1e-7, "converged": True,
+        "certificate": "dual", "cpu_seconds": 240.0,
         "files": {"data": {}}, "versions": {"nefele": "0"}, "theory": [],
     }  # fmt: skip
     return facts | changes
@@ -74,6 +75,13 @@ def test_unknown_marks_are_refused():
 def test_a_fit_without_its_proof_is_not_covered(changes):
     rows = requirements(run_facts(**changes), arrays())
     assert not row(NAMES[1], rows).of("proven")
+
+
+@pytest.mark.parametrize("form", ["estimated radius", None])
+def test_an_estimated_gap_is_no_proof(form):
+    found = row(NAMES[1], requirements(run_facts(certificate=form), arrays()))
+    assert not found.of("proven")
+    assert any(words.startswith("relative distance of the fit") for words in found.of(OPEN))
 
 
 def robust(**changes):

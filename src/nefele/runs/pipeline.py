@@ -326,13 +326,17 @@ class Pipeline:
         }
 
     def _robust(self, final: Design) -> Arrays:
-        """What is proven about wrong labels and captured nodes."""
+        """How the gap is known, and what is proven about wrong labels and captured nodes."""
         units = "units of the data"
         if final.layout is not None:
             units = "units of the estimated deviations"
         elif self.config.standardize:
             units = "standardized units"
-        return {"robustness": np.array(json.dumps(robustness(final.problem, units)))}
+        proof = final.problem.certificate(*parameters(self.model, final))
+        return {
+            "certificate": np.array(proof.form),
+            "robustness": np.array(json.dumps(robustness(final.problem, units))),
+        }
 
     def _accounts(self) -> Iterable[tuple[str, Picture]]:
         """Pictures of errors, of what a model is made of, and of residuals."""

@@ -14,6 +14,8 @@ from nefele.runs.wording import PRICE
 
 Arrays = dict[str, Any]
 
+_PROOFS = ("dual", "strong convexity")  # forms of a certificate that leave nothing to a guess
+
 # What a person must still do.
 TO_DO = {
     "Human agency and oversight": (
@@ -76,15 +78,24 @@ def _oversight(facts: dict[str, Any]) -> list[Entry]:
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    gap = facts["gap"] if facts["converged"] else None
     by = ", by noisy moments" if "privacy" in facts else ""
     error = f"error on held-out rows ({facts['summary']['metric']}{by})"
     return [
-        known(PROVEN, "relative distance of the fit from the optimum, at most", gap),
+        gap_entry(facts),
         known(MEASURED, error, _error(facts)),
         *_bounds(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
+
+
+def gap_entry(facts: dict[str, Any]) -> Entry:
+    """The gap of a fit: proven, or not covered where it is an estimate or missed its tolerance."""
+    text = "relative distance of the fit from the optimum"
+    gap, form = facts["gap"] if facts["converged"] else None, facts.get("certificate")
+    if gap is None or form in _PROOFS:
+        return known(PROVEN, f"{text}, at most", gap)
+    how = "it is not recorded how it is known" if form is None else f"its proof has an {form}"
+    return Entry(OPEN, f"{text}: about {gap:.2g}, but {how}")
 
 
 def _bounds(facts: dict[str, Any]) -> list[Entry]:

@@ -11,11 +11,10 @@ import numpy as np
 from nefele._words import visible
 from nefele.accountable.fair import worst_tenth
 from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
-from nefele.runs.trust import TO_DO, energy, known, promised
+from nefele.runs.trust import TO_DO, energy, gap_entry, known, promised
 from nefele.selection.verdict import COUPLED, OWN
 from nefele.sites.status import FILE, read_status
 
-_PROOFS = ("dual", "strong convexity")
 _MOST_PEERS = 20
 
 
@@ -89,12 +88,10 @@ def _oversight(facts: dict[str, Any]) -> list[Entry]:
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    gap = facts["gap"] if facts["converged"] else None
-    mark = PROVEN if facts["certificate"] in _PROOFS else MEASURED
     by = ", by noisy moments" if _promise(facts) else ""
     error = f"error on own held-out rows ({facts['metric']}{by})"
     return [
-        known(mark, "relative distance of the fit from the optimum, at most", gap),
+        gap_entry(facts),
         known(MEASURED, error, facts["errors"][COUPLED]),
         *_moved(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
