@@ -139,10 +139,13 @@ def test_norm_weights_are_the_derivatives_of_the_fit():
     np.testing.assert_allclose(slope, found._parts.fit.to_units(share), atol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"penalty": "l2"}, {"penalty": "huber"}], ids=str)
-def test_without_a_neighbour_is_the_refit(options):
+@pytest.mark.parametrize("tol", [1e-4, 1e-13])
+@pytest.mark.parametrize(
+    "options", [{}, *({"penalty": name} for name in ("l2", "l1", "linf", "huber"))], ids=str
+)
+def test_without_a_neighbour_is_the_refit(options, tol):
     given = {"standardize": False, "weighting": "nodes", **options}
-    model, X, y, ids = fitted(**{"tol": 1e-13, **given})
+    model, X, y, ids = fitted(**{"tol": tol, **given})
     found = nefele.explain(model, 2)
     on = ids != 3
     left = nefele.Graph.from_edges([(0, 1), (1, 2), (4, 5)])

@@ -42,6 +42,7 @@ def test_seven_rows_in_words_and_as_json(home):
 def test_the_report_has_the_chapter(home):
     text = (home / "first/report.html").read_text(encoding="utf-8")
     assert "Seven requirements" in text and "Privacy and data governance" in text
+    assert "processor seconds, about" in text and "assuming 15 W for a busy core" in text
 
 
 def test_model_cards(home):
@@ -161,6 +162,7 @@ def test_a_run_that_is_not_finished_is_refused(home, monkeypatch):
 def test_bad_input(home):
     assert "No run folder" in refused("trust", "nothing", cwd=home)
     assert "run folder of nefele" in refused("trust", ".", cwd=home)
+    assert "is a file" in refused("trust", "weather.csv", cwd=home)
     words = refused("trust", "first", "--card", "card.txt", cwd=home)
     assert "--card must end in .md or .json; got 'card.txt'" in words
     assert not (home / "card.txt").exists()

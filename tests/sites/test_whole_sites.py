@@ -129,6 +129,7 @@ def test_the_seven_requirements_of_a_run_at_a_site(tmp_path):
     assert card["errors"]["nefele"] == facts["errors"]["nefele"]
     assert command("trust", run.folder, "--card", "a.md", cwd=tmp_path).returncode == 0
     assert "## Seven requirements" in (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert "is one of a site" in refused("explain", run.folder, "oulu-1", cwd=tmp_path)
     assert "is the folder of a site" in refused("trust", run.folder.parent, cwd=tmp_path)
     (run.folder / "metrics.csv").unlink()
     assert "must have its metrics.csv" in refused("trust", run.folder, cwd=tmp_path)

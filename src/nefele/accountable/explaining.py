@@ -67,7 +67,7 @@ def explain(model: Any, node: Any) -> Explanation:
         graph.ids[[at]].tolist()[0],
         system.exact,
         system.certified,
-        _how(system),
+        _how(system) + _noisy(fit),
         fit.names,
         total,
         np.array(graph.ids),
@@ -93,6 +93,12 @@ def _near(fit: Fitted, near: Direct | None) -> tuple[Any, Array, Array, Array, f
         return np.array(ids[:0]), np.zeros((0, width)), none, np.full(width, np.nan), float("nan")
     parts = fit.to_units(near.parts)
     return np.array(ids[near.nodes]), parts, near.shares, fit.to_units(near.own), near.own_share
+
+
+def _noisy(fit: Fitted) -> str:
+    """What must be said of a private model."""
+    private = hasattr(fit.model, "privacy_")
+    return " The rows stand for noisy moments, which privacy left." if private else ""
 
 
 def _how(system: System) -> str:

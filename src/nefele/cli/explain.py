@@ -33,10 +33,16 @@ def explain(
     """
     from nefele.runs.explaining import explain_run, one_row, plain, plain_prediction
     from nefele.runs.folder import RunFolder
+    from nefele.sites.trust import site_facts
 
     with input_errors():
         if picture is not None:
             _check_picture(picture)
+        if site_facts(run) is not None:
+            raise ValueError(
+                f"RUN must be a run of nefele fit; {str(run)!r} is one of a site, and the rows of "
+                "its neighbours are elsewhere."
+            )
         folder = RunFolder(run)
         found, facts = explain_run(folder, node)
         one = None

@@ -22,7 +22,7 @@ from nefele.estimators.metric import check_layout, make_layout
 from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.estimators.scores import raw, warn_outside
-from nefele.estimators.signals import as_signals, taken
+from nefele.estimators.signals import told_signals
 from nefele.graph import Graph
 from nefele.losses import Loss, PointwiseLoss, Zero
 from nefele.paths.follow import whole_solve
@@ -123,12 +123,8 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
             return rows
         if self.privacy is not None:
             raise ValueError("signal must be left out with privacy: no bound covers signals.")
-        on = None if sample_weight is None else np.asarray(sample_weight) > 0
-        count = len(rows.y) if on is None else len(on)
-        classes = getattr(self, "classes_", None)
-        found = as_signals(signal, count, float(self.explainable), self._core_loss(), classes)
-        if on is not None:  # rows of weight zero are not there
-            found = taken(found, np.flatnonzero(on), count)
+        strength, classes = float(self.explainable), getattr(self, "classes_", None)
+        found = told_signals(signal, rows.y, sample_weight, strength, self._core_loss(), classes)
         return replace(rows, signals=found)
 
     def solution(self) -> tuple[Problem, Array, Array] | None:

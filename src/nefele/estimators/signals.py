@@ -67,6 +67,16 @@ def as_signals(signal: Any, n_rows: int, strength: float, loss: Loss, classes: A
     return np.asarray(found[found[:, 2] > 0], dtype=float)
 
 
+def told_signals(
+    signal: Any, y: Array, sample_weight: Any, strength: float, loss: Loss, classes: Any
+) -> Array:
+    """The same for rows of which those of weight zero are not there; y is of those that are."""
+    if sample_weight is None:
+        return as_signals(signal, len(y), strength, loss, classes)
+    on = np.asarray(sample_weight) > 0
+    return taken(as_signals(signal, len(on), strength, loss, classes), np.flatnonzero(on), len(on))
+
+
 def _checked(signal: Any, shape: tuple[int, ...]) -> Array:
     """The signals as numbers, not a number where there is none."""
     values = as_float_array(signal, "signal", None)

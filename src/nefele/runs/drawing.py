@@ -17,6 +17,7 @@ from nefele.runs.wording import PICTURES
 
 Draw = Callable[[Any], object]
 
+_MOST_EXPLAINED = 500  # nodes of a network of which one is explained
 _MAPS = ("graph.svg", "proven.svg", "critical.svg", "influence.svg")  # drawn over the graph
 
 
@@ -74,6 +75,17 @@ def sources_drawn(model: Any, node: Any) -> Iterator[tuple[str, Picture]]:
         return found.plot(figure.subplots(1, 2))
 
     yield from _picture("sources.svg", two, (10.0, 4.0))
+
+
+def accounts_drawn(
+    model: Any, node_ids: Any, held: dict[str, Any], metric: str
+) -> Iterator[tuple[str, Picture]]:
+    """Errors by node, what the model of the node with the fewest rows is made of, residuals."""
+    yield from errors_drawn(held["nodes"], held["held_out"], held["errors"], metric)
+    if model.graph_.n_nodes <= _MOST_EXPLAINED:
+        names, count = np.unique(node_ids, return_counts=True)
+        yield from sources_drawn(model, names[[int(count.argmin())]].tolist()[0])
+    yield from residuals_drawn(model)
 
 
 def _picture(name: str, draw: Draw, size: tuple[float, float]) -> Iterator[tuple[str, Picture]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -36,12 +35,12 @@ from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
-from nefele.runs.drawing import drawn, errors_drawn, residuals_drawn, sources_drawn
+from nefele.runs.drawing import accounts_drawn, drawn
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.rivals import boosted_errors, n_steps
-from nefele.runs.robustness import robustness
+from nefele.runs.robustness import bounds_of
 from nefele.runs.split import Index, folds_inside, hold_out
 from nefele.runs.wording import METRICS
 from nefele.selection import alpha_grid, choose
@@ -50,7 +49,6 @@ from nefele.selection.folds import Fold
 from nefele.selection.widening import widen
 
 _FARTHER = 1.5  # factor of the largest alpha
-_MOST_EXPLAINED = 500  # nodes of a network of which one is explained in the report
 _AGAIN = 1e-9  # rounding of a gap that is computed again
 Arrays = dict[str, NDArray[Any]]
 Tick = Callable[[str, float], object]  # name of the stage, gap of the last solve
@@ -326,34 +324,12 @@ class Pipeline:
         }
 
     def _robust(self, final: Design) -> Arrays:
-        """How the gap is known, and what is proven about wrong labels and captured nodes."""
-        units = "units of the data"
-        if final.layout is not None:
-            units = "units of the estimated deviations"
-        elif self.config.standardize:
-            units = "standardized units"
-        proof = final.problem.certificate(*parameters(self.model, final))
-        return {
-            "certificate": np.array(proof.form),
-            "robustness": np.array(json.dumps(robustness(final.problem, units))),
-        }
+        return bounds_of(final, parameters(self.model, final), self.config.standardize)
 
     def _accounts(self) -> Iterable[tuple[str, Picture]]:
         """Pictures of errors, of what a model is made of, and of residuals."""
-        held, model, chosen = self._held, self.model, self._place
-        errors = held["node_error"][chosen]
-        metric = METRICS[self.config.task]
-        few = model.graph_.n_nodes <= _MOST_EXPLAINED
-        return chain(
-            errors_drawn(held["nodes"], held["held_out"], errors, metric),
-            sources_drawn(model, self._fewest_rows()) if few else (),
-            residuals_drawn(model),
-        )
-
-    def _fewest_rows(self) -> Any:
-        """The node that has rows, and the fewest of them."""
-        names, count = np.unique(self.rows.node_ids, return_counts=True)
-        return names[[int(count.argmin())]].tolist()[0]
+        errors = {**self._held, "errors": self._held["node_error"][self._place]}
+        return accounts_drawn(self.model, self.rows.node_ids, errors, METRICS[self.config.task])
 
     def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
         """The names of pictures, once they are in the folder."""

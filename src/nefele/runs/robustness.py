@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
+from nefele._checks import Array
+from nefele.estimators.design import Design
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import SquaredL2
 from nefele.problem import Problem
@@ -45,6 +48,17 @@ def robustness(problem: Problem, units: str) -> Facts:
     1.0
     """
     return {"units": units, "one_label": _one_label(problem), "captured": _captured(problem)}
+
+
+def bounds_of(final: Design, point: tuple[Array, Array], standardize: bool) -> dict[str, Any]:
+    """How the gap of a fit is known, and the bounds, as arrays of a stage."""
+    units = "standardized units" if standardize else "units of the data"
+    if final.layout is not None:
+        units = "units of the estimated deviations"
+    return {
+        "certificate": np.array(final.problem.certificate(*point).form),
+        "robustness": np.array(json.dumps(robustness(final.problem, units))),
+    }
 
 
 def _none(why: str) -> Facts:

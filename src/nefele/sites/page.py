@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nefele.accountable.cost import Cost
 from nefele.report.trust import MARKS, Requirement
 from nefele.selection.verdict import COUPLED, OWN, POOLED, Verdict
 from nefele.sites._html import page, says, section, size, table, text, write_html
@@ -265,6 +266,7 @@ def _again(facts: dict[str, Any]) -> str:
     lines = [
         f"On the wire went {size(facts['bytes_sent'])}, with seals, greetings and what was said "
         f"again: {facts['said_again']:,} messages, since an answer was late.",
+        f"The site took {Cost(cpu_seconds=facts['cpu_seconds']).text()}.",
     ]
     if facts["resumed"]:
         lines.append(
