@@ -220,6 +220,7 @@ def test_classes_are_explained_on_the_scale_of_the_score(features):
     assert np.abs(found.remainder).max() < 1e-5 and not found.exact
     one = found.prediction(X[100])
     assert one.value == pytest.approx(model.decision_function(X[100:101], node_ids=[3])[0])
+    assert one.label is True and set(found.row_frame(20)["target"]) <= {"True", "False"}
 
 
 @pytest.mark.parametrize("loss", ["poisson", "huber"])
@@ -488,7 +489,8 @@ def test_three_classes_are_explained_by_their_scores(options):
     assert likely.value == pytest.approx(
         max(found.prediction(X[0], label=name).value for name in "abc")
     )
-    assert found.row_frame(3).height == 3 and found.frame().width == 11
+    assert set(found.row_frame(30)["target"]) == set("abc") and found.frame().width == 11
+    assert likely.label in "abc" and likely.similar(1)["target"][0] in "abc"
     with pytest.raises(ValueError, match="label must be a class"):
         found.prediction(X[0], label="d")
 

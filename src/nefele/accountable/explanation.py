@@ -162,10 +162,10 @@ class Explanation:
         Returns
         -------
         polars.DataFrame
-            `row`, its place among the training rows of weight > 0, `node`, `target`, `signal`,
-            whether it is a user's signal and no label, and `size`: how far it moves the model, as
-            the root mean square over the training rows of the node (of all rows, if it has none)
-            of what it adds to their predictions.
+            `row`, its place among the training rows of weight > 0, `node`, `target` (of classes
+            their name), `signal`, whether it is a user's signal and no label, and `size`: how far
+            it moves the model, as the root mean square over the training rows of the node (of all
+            rows, if it has none) of what it adds to their predictions.
         """
         import polars as pl
 
@@ -181,7 +181,7 @@ class Explanation:
             {
                 "row": rows.places[place],
                 "node": [str(rows.node_ids[k]) for k in rows.places[place]],
-                "target": told[place],
+                "target": fit.targets(told[place]),
                 "signal": place >= len(rows.y),
                 "size": size[top],
             }

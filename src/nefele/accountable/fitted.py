@@ -12,7 +12,7 @@ from nefele._checks import Array, type_name
 from nefele.data import LocalData
 from nefele.estimators import GTVClassifier, GTVRegressor
 from nefele.estimators.design import Design, Rows
-from nefele.estimators.fitting import core_loss, feature_names, fitted_design
+from nefele.estimators.fitting import core_loss, feature_names, fitted_design, labels_of
 from nefele.problem import Problem
 
 
@@ -60,6 +60,11 @@ class Fitted:
     def n_outputs(self) -> int:
         """Models of a node: 1, or one for each of more than two classes."""
         return int(self.design.n_outputs)
+
+    def targets(self, y: Array) -> list[Any]:
+        """Labels as the user gave them: numbers, or classes as text."""
+        found = labels_of(self.model, y).tolist()
+        return [str(label) for label in found] if hasattr(self.model, "classes_") else found
 
     def stored(self, at: int) -> Array:
         """Coefficients and intercept of a node as the model has them, shape (n_outputs, d + 1)."""

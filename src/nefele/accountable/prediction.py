@@ -45,6 +45,8 @@ class PredictionExplanation:
         What the rows of each node add: `by_node.sum() + rest` is the value.
     rest : float
         Pulls of norms, the solver's remainder, and what is common where rows do not tell it.
+    label : class or None
+        Whose score it is, of two classes the second.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class PredictionExplanation:
     nodes: NDArray[Any] = field(repr=False)
     by_node: Array = field(repr=False)
     rest: float
+    label: Any
     _parts: Parts = field(repr=False)
     _output: int = field(repr=False)
     _coef: Array = field(repr=False)
@@ -125,9 +128,10 @@ class PredictionExplanation:
         X = X if fit.design.layout is None else fit.design.layout.clip(X)
         away = np.sqrt((((X - self.x) * self._coef) ** 2).sum(axis=1))
         top = np.argsort(away, kind="stable")[:count]
+        kind = pl.String if hasattr(fit.model, "classes_") else pl.Float64
         return pl.DataFrame(
-            {"row": own[top], "distance": away[top], "target": fit.rows.y[own[top]]},
-            schema={"row": pl.Int64, "distance": pl.Float64, "target": pl.Float64},
+            {"row": own[top], "distance": away[top], "target": fit.targets(fit.rows.y[own[top]])},
+            schema={"row": pl.Int64, "distance": pl.Float64, "target": kind},
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -181,10 +185,19 @@ def explain_prediction(parts: Parts, node: Any, x: Any, label: Any) -> Predictio
         np.array(fit.problem.graph.ids),
         by_node,
         value - float(by_node.sum()),
+        _label(fit, output),
         parts,
         output,
         coef,
     )
+
+
+def _label(fit: Fitted, output: int) -> Any:
+    """The class whose score is explained, of two the second; None for numbers."""
+    classes = getattr(fit.model, "classes_", None)
+    if classes is None:
+        return None
+    return classes[[output if fit.n_outputs > 1 else 1]].tolist()[0]
 
 
 def _output(fit: Fitted, scores: Array, label: Any) -> int:

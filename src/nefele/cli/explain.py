@@ -93,11 +93,13 @@ def _print(found: Any, count: int) -> None:
 
 def _rows(table: Any) -> list[tuple[str, float]]:
     columns = zip(table["row"], table["node"], table["target"], table["size"], strict=True)
-    return [(f"row {row + 1} of {node}, {y:.4g}", size) for row, node, y, size in columns]
+    said = [(row, node, y if isinstance(y, str) else f"{y:.4g}", s) for row, node, y, s in columns]
+    return [(f"row {row + 1} of {node}, {y}", size) for row, node, y, size in said]
 
 
 def _print_prediction(one: Any, without: str | None, alone: float | None) -> None:
-    say(f"prediction {one.value:.6g}, of it {one.base:.6g} at the mean of the own rows")
+    what = "prediction" if one.label is None else f"score of {one.label!r}"
+    say(f"{what} {one.value:.6g}, of it {one.base:.6g} at the mean of the own rows")
     table = one.frame()
     columns = zip(table["feature"], table["value"], table["adds"], table["curve"], strict=True)
     _table("added by", [(f"{name} = {x:.4g}", adds + curve) for name, x, adds, curve in columns])

@@ -90,6 +90,7 @@ def plain_prediction(one: PredictionExplanation) -> dict[str, Any]:
     """One prediction for JSON."""
     return {
         "value": one.value,
+        "label": None if one.label is None else str(one.label),
         "base": one.base,
         "features": one.frame().to_dicts(),
         "nodes": dict(zip(map(str, one.nodes.tolist()), one.by_node.tolist(), strict=True)),

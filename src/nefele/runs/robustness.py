@@ -17,7 +17,7 @@ from nefele.theory import label_sensitivity
 
 _MOST_DENSE = 1_500  # unknowns of which the least eigenvalue is computed
 _MOST_COMPARED = 300  # nodes that are compared one by one
-_LOOSE = "losses of some nodes are not strongly convex; give them a ridge term"
+_LOOSE = "the losses of nodes are not strongly convex; a ridge term makes them so"
 
 Facts = dict[str, Any]
 
@@ -119,7 +119,7 @@ def _captured(problem: Problem) -> Facts:
     worst = worst_nodes(problem, 1) if compared else _best_connected(problem)
     bound = worst.bound
     if not bound.certified:
-        return _none(bound.reason.removeprefix("None: "))
+        return _none(_LOOSE)
     return {
         "number": float(bound.total),
         "node": str(worst.nodes[0]),
