@@ -430,19 +430,21 @@ def test_what_is_common_is_split_by_rows_as_refits_say(hub):
         np.testing.assert_allclose(found.optimum - refit, found.by_node[node], atol=1e-8)
 
 
-def test_curves_are_split_by_rows():
+def test_curves_and_common_slopes_of_the_default_search_are_split_by_rows():
+    """Nothing but rounding is left beside what the rows of the nodes add."""
     rng = np.random.default_rng(0)
     ids, X = np.repeat(np.arange(6), 40), rng.uniform(-2, 2, size=(240, 1))
     y = np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=6)[ids] + 0.1 * rng.normal(size=240)
-    model = nefele.GTVRegressor(
-        nefele.graphs.chain(6), penalty="squared_l2", scale="auto", hub=1.0, features="spline",
-        tol=1e-12,
-    )  # fmt: skip
-    alpha = nefele.GTVRegressorCV().fit(X, y, node_ids=ids).best_estimator_.alpha
-    found = nefele.explain(model.set_params(alpha=alpha).fit(X, y, node_ids=ids), 1)
-    one = found.prediction(X[0])
-    assert one.curves.any()
-    assert one.by_node.sum() + one.rest == pytest.approx(one.value, abs=1e-12)
+    model = nefele.GTVRegressorCV().fit(X, y, node_ids=ids)
+    found = nefele.explain(model, 1)
+    assert found.shared_part.any()
+    np.testing.assert_allclose(found.by_node.sum(axis=0), found.total, rtol=0, atol=1e-10)
+    for x in X[:3]:
+        one = found.prediction(x)
+        assert one.curves.any() and abs(one.rest) < 1e-10
+        assert one.by_node.sum() == pytest.approx(
+            model.predict(x[None], node_ids=[1])[0], abs=1e-10
+        )
 
 
 THREE = [
