@@ -49,7 +49,7 @@ def test_parts_of_squared_fits_add_up_to_the_model(options, shift):
         assert found.exact and not found.pulls.any()
         size = np.abs(found.total).max()
         assert np.abs(found.remainder).max() <= 1e-7 * size  # a gap of 1e-14: its root
-        direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.common
+        direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.shared_part
         np.testing.assert_allclose(direct, found.total, rtol=0, atol=1e-7 * size)
         assert found.share.sum() + found.ridge_share == pytest.approx(1, abs=1e-10)
         assert (found.ridge_share > 1e-3) == ("loss" in options)
@@ -73,7 +73,7 @@ def test_a_centre_reproduces_the_model_to_1e_10():
         found = nefele.explain(model, node)
         whole = found.by_node.sum(axis=0) + found.common
         np.testing.assert_allclose(whole, found.total, rtol=0, atol=1e-10)
-        direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.common
+        direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.shared_part
         np.testing.assert_allclose(direct, found.total, rtol=0, atol=1e-10)
         assert found.neighbours.tolist() == [6]  # the centre
         assert found.own_share + found.neighbour_share.sum() == pytest.approx(1, abs=1e-12)
@@ -117,7 +117,7 @@ def test_equal_models_share_their_rows():
     other = nefele.explain(model, int(joined[1]))
     if model.clusters_[joined[0]] == model.clusters_[joined[1]]:
         np.testing.assert_allclose(found.by_node, other.by_node, atol=1e-12)
-    direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.common
+    direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.shared_part
     np.testing.assert_allclose(direct, found.total, rtol=0, atol=1e-7)
 
 
@@ -135,14 +135,17 @@ def test_norm_weights_are_the_derivatives_of_the_fit():
         assert (again.clusters_ == model.clusters_).all()
         ends.append(np.append(again.coef_[2], again.intercept_[2]))
     slope = (ends[0] - ends[1]) / (2 * step)
-    share = found._system.Z[ids[row]].T @ np.append(X[row], 1.0) * 2 / 8
-    np.testing.assert_allclose(slope, found._fit.to_units(share), atol=1e-4)
+    share = found._parts.system.Z[ids[row]].T @ np.append(X[row], 1.0) * 2 / 8
+    np.testing.assert_allclose(slope, found._parts.fit.to_units(share), atol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"penalty": "l2"}, {"penalty": "huber"}], ids=str)
-def test_without_a_neighbour_is_the_refit(options):
+@pytest.mark.parametrize("tol", [1e-4, 1e-13])
+@pytest.mark.parametrize(
+    "options", [{}, *({"penalty": name} for name in ("l2", "l1", "linf", "huber"))], ids=str
+)
+def test_without_a_neighbour_is_the_refit(options, tol):
     given = {"standardize": False, "weighting": "nodes", **options}
-    model, X, y, ids = fitted(**{"tol": 1e-13, **given})
+    model, X, y, ids = fitted(**{"tol": tol, **given})
     found = nefele.explain(model, 2)
     on = ids != 3
     left = nefele.Graph.from_edges([(0, 1), (1, 2), (4, 5)])
@@ -162,7 +165,7 @@ def test_a_node_of_another_component_changes_nothing():
     graph = nefele.Graph.from_edges([(0, 1), (1, 2), (3, 4), (4, 5)])
     model = nefele.GTVRegressor(graph, penalty="squared_l2", tol=1e-12).fit(X, y, node_ids=ids)
     found = nefele.explain(model, 0)
-    np.testing.assert_allclose(found.without(4), found.total, atol=1e-12)
+    np.testing.assert_allclose(found.without(4), found.optimum, atol=1e-12)
     assert not found.share[3:].any() and not found.by_node[3:].any()
 
 
@@ -217,6 +220,7 @@ def test_classes_are_explained_on_the_scale_of_the_score(features):
     assert np.abs(found.remainder).max() < 1e-5 and not found.exact
     one = found.prediction(X[100])
     assert one.value == pytest.approx(model.decision_function(X[100:101], node_ids=[3])[0])
+    assert one.label is True and set(found.row_frame(20)["target"]) <= {"True", "False"}
 
 
 @pytest.mark.parametrize("loss", ["poisson", "huber"])
@@ -294,7 +298,7 @@ def test_pictures():
 
 
 def test_bad_input_is_refused(tmp_path):
-    model, X, _, ids = fitted()
+    model, X, *_ = fitted()
     with pytest.raises(ValueError, match="fitted GTVRegressor"):
         nefele.explain("model", 0)
     with pytest.raises(ValueError, match="9"):
@@ -311,10 +315,9 @@ def test_bad_input_is_refused(tmp_path):
     model.save(tmp_path / "model.nefele")
     with pytest.raises(ValueError, match="training rows"):
         nefele.explain(nefele.load(tmp_path / "model.nefele"), 0)
-    three = nefele.GTVClassifier(nefele.graphs.chain(6)).fit(X, ids % 3, node_ids=ids)
-    with pytest.raises(ValueError, match="two classes"):
-        nefele.explain(three, 0)
-    for options in ({"penalty": "linf"}, {"loss": "absolute"}):
+    with pytest.raises(ValueError, match="label must be left out"):
+        found.prediction(X[0], label=1)
+    for options in ({"penalty": nefele.penalties.Lp(1.5)}, {"loss": "absolute"}):
         with pytest.raises(ValueError, match="An explanation needs"):
             nefele.explain(fitted(**{"tol": 1e-4, **options})[0], 0)
 
@@ -342,7 +345,7 @@ def test_without_a_node_or_the_centre_solves_the_smaller_problem(options):
         again = nefele.Problem(less, rows, "squared", "squared_l2", lam=problem.lam)
         best = nefele.solve(again, tol=1e-14).w[2]
         moved = found.without(gone) - found.total
-        change = found._fit.to_units(best - w[2])
+        change = found._parts.fit.to_units(best - w[2])
         np.testing.assert_allclose(moved, change, rtol=0, atol=1e-6)
 
 
@@ -362,3 +365,148 @@ def test_sums_and_shares_over_random_networks(seed, penalty):
         np.testing.assert_allclose(whole, found.total, rtol=0, atol=1e-10)
         assert np.abs(found.remainder).max() < 1e-5
         assert found.share.sum() == pytest.approx(1, abs=1e-8)
+
+
+EVERY = [
+    *({"penalty": name} for name in ("squared_l2", "l2", "l1", "linf", "huber")),
+    *({"penalty": nefele.penalties.Lp(p)} for p in (1, 2, 3.5, np.inf)),
+    {"penalty": "l2", "loss": "huber"},
+    {"penalty": "linf", "hub": 0.4},
+    {"penalty": "l1", "couple": [0]},
+    {"penalty": "linf", "couple_intercept": False},
+    {"scale": [1.0, 0.0, 2.0], "hub": 0.5},
+]
+
+
+@pytest.mark.parametrize("options", EVERY, ids=str)
+def test_at_the_default_tolerance_parts_add_up_to_the_optimum(options):
+    """The optimum to 1e-10, whatever the fit left; the difference is the remainder."""
+    given = {"penalty": "squared_l2", "alpha": 0.3, **options}
+    rough, best = fitted(**{**given, "tol": 1e-4})[0], fitted(**{**given, "tol": 1e-13})[0]
+    for node in (0, 3):
+        found, exact = nefele.explain(rough, node), nefele.explain(best, node)
+        whole = found.by_node.sum(axis=0) + found.common + found.pulls
+        np.testing.assert_allclose(whole, exact.optimum, rtol=0, atol=1e-10)
+        true = np.append(best.coef_[node], best.intercept_[node])
+        np.testing.assert_allclose(whole, true, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(whole + found.remainder, found.total, rtol=0, atol=1e-14)
+        assert found.share.sum() == pytest.approx(1, abs=1e-9)
+        if found.own_part is not None and np.isfinite(found.own_part).all():
+            direct = found.own_part + found.neighbour_parts.sum(axis=0) + found.shared_part
+            np.testing.assert_allclose(direct, found.optimum, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "linf"])
+def test_weights_on_the_active_set_are_derivatives_of_refits(penalty):
+    options = {"penalty": penalty, "tol": 1e-13, "standardize": False, "weighting": "nodes"}
+    model, X, y, ids = fitted(alpha=0.3, **options)
+    step, row = 1e-5, 26
+    found = nefele.explain(model, 3)
+    ends = []
+    for sign in (1, -1):
+        moved = y.copy()
+        moved[row] += sign * step
+        again = nefele.GTVRegressor(nefele.graphs.chain(6), alpha=0.3, **options)
+        ends.append(nefele.explain(again.fit(X, moved, node_ids=ids), 3).optimum)
+    slope = (ends[0] - ends[1]) / (2 * step)
+    share = found._parts.system.Z[ids[row]].T @ np.append(X[row], 1.0) * 2 / 8
+    np.testing.assert_allclose(slope, found._parts.fit.to_units(share), atol=1e-6)
+    assert np.abs(slope).max() > 1e-3
+
+
+@pytest.mark.parametrize("hub", [0.3, 1.0])
+def test_what_is_common_is_split_by_rows_as_refits_say(hub):
+    """Labels of one node set to zero: everything is estimated again, and moves by its part."""
+    options = {"scale": [1.0, 0.0, 2.0], "hub": hub}
+    model, X, y, ids = fitted(**options)
+    found = nefele.explain(model, 2)
+    assert found.shared_part.any() and np.abs(found.common).max() < 1e-9
+    for node in (2, 4):
+        other = np.where(ids == node, 0.0, y)
+        again = nefele.GTVRegressor(
+            nefele.graphs.chain(6), penalty="squared_l2", alpha=0.5, tol=1e-14, **options
+        ).fit(X, other, node_ids=ids)
+        refit = nefele.explain(again, 2).optimum
+        np.testing.assert_allclose(found.optimum - refit, found.by_node[node], atol=1e-8)
+
+
+def test_curves_and_common_slopes_of_the_default_search_are_split_by_rows():
+    """Nothing but rounding is left beside what the rows of the nodes add."""
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(6), 40), rng.uniform(-2, 2, size=(240, 1))
+    y = np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=6)[ids] + 0.1 * rng.normal(size=240)
+    model = nefele.GTVRegressorCV().fit(X, y, node_ids=ids)
+    found = nefele.explain(model, 1)
+    assert found.shared_part.any()
+    np.testing.assert_allclose(found.by_node.sum(axis=0), found.total, rtol=0, atol=1e-10)
+    for x in X[:3]:
+        one = found.prediction(x)
+        assert one.curves.any() and abs(one.rest) < 1e-10
+        assert one.by_node.sum() == pytest.approx(
+            model.predict(x[None], node_ids=[1])[0], abs=1e-10
+        )
+
+
+THREE = [
+    {},
+    {"penalty": "l1"},
+    {"penalty": "squared_l2"},
+    {"penalty": "linf"},
+    {"penalty": "squared_l2", "hub": 0.5},
+    {"couple_intercept": False, "alpha": 0.5},
+    {"loss": nefele.losses.Logistic(l2=0.01)},
+]
+
+
+def three_classes():
+    X, y, ids = network(n_rows=40)
+    cut = [np.quantile(y[ids == i], [0.33, 0.66]) for i in range(6)]  # all classes everywhere
+    label = np.array([np.searchsorted(cut[i], t) for i, t in zip(ids, y, strict=True)])
+    swap = np.random.default_rng(1).random(len(y)) < 0.2
+    label[swap] = (label[swap] + 1) % 3
+    return X, np.array(["a", "b", "c"])[label], ids
+
+
+@pytest.mark.parametrize("options", THREE, ids=str)
+def test_three_classes_are_explained_by_their_scores(options):
+    X, label, ids = three_classes()
+    given = {"alpha": 0.05, "tol": 1e-4, **options}
+    model = nefele.GTVClassifier(nefele.graphs.chain(6), **given).fit(X, label, node_ids=ids)
+    found = nefele.explain(model, 2)
+    tight = nefele.GTVClassifier(nefele.graphs.chain(6), **{**given, "tol": 1e-11})
+    exact = nefele.explain(tight.fit(X, label, node_ids=ids), 2)
+    np.testing.assert_allclose(found.optimum, exact.optimum, rtol=0, atol=1e-10)
+    assert np.abs(exact.remainder).max() < 1e-5 and np.abs(found.remainder).max() < 0.05
+    assert found.names[:3] == ["x0 [a]", "x1 [a]", "intercept [a]"] and len(found.total) == 9
+    assert found.share.sum() + found.ridge_share == pytest.approx(1, abs=1e-8)
+    assert (found.ridge_share > 1e-6) == ("loss" in options)
+    scores = model.decision_function(X[:1], node_ids=[2])[0]
+    for k, name in enumerate("abc"):
+        one = found.prediction(X[0], label=name)
+        if "loss" not in options:
+            assert one.value == pytest.approx(scores[k] - scores.mean(), abs=1e-9)
+        assert one.base + one.features.sum() == pytest.approx(one.value, abs=1e-10)
+        assert one.by_node.sum() + one.rest == pytest.approx(one.value, abs=1e-10)
+    likely = found.prediction(X[0])
+    assert likely.value == pytest.approx(
+        max(found.prediction(X[0], label=name).value for name in "abc")
+    )
+    assert set(found.row_frame(30)["target"]) == set("abc") and found.frame().width == 11
+    assert likely.label in "abc" and likely.similar(1)["target"][0] in "abc"
+    with pytest.raises(ValueError, match="label must be a class"):
+        found.prediction(X[0], label="d")
+
+
+def test_without_a_node_three_classes_are_those_of_the_refit():
+    X, label, ids = three_classes()
+    options = {"alpha": 0.05, "tol": 1e-12, "standardize": False, "weighting": "nodes"}
+    model = nefele.GTVClassifier(nefele.graphs.chain(6), **options).fit(X, label, node_ids=ids)
+    on = ids != 3
+    left = nefele.Graph.from_edges([(0, 1), (1, 2), (4, 5)])
+    again = nefele.GTVClassifier(left, **options).fit(X[on], label[on], node_ids=ids[on])
+    at = again.nodes_.tolist().index(2)
+    refit = np.column_stack([again.coef_[at], again.intercept_[at]])
+    refit -= refit.mean(axis=0)
+    np.testing.assert_allclose(
+        nefele.explain(model, 2).without(3), refit.ravel(), rtol=0, atol=1e-6
+    )

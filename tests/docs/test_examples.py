@@ -49,6 +49,7 @@ ESTIMATOR_EXAMPLES = {
     "learn_the_graph": None,
     "private_clinics": None,
     "mixed_models": ("coupled by predictions", "each building alone"),
+    "rule_of_thumb": ("     3.0", "     0.0"),  # a strong signal is nearer to the rule
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
     "us_states": ("coupled ", "one pooled model"),
     "weather_stations": ("coupled over the map", "each station alone"),

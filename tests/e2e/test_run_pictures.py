@@ -29,6 +29,9 @@ def facts_of(home, name="first"):
     return json.loads((home / name / "run.json").read_text())
 
 
+ACCOUNTS = ("errors.svg", "sources.svg", "residuals.svg")  # of every run of numbers
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     place = tmp_path_factory.mktemp("run")
@@ -39,7 +42,7 @@ def home(tmp_path_factory):
 
 def test_the_run_keeps_pictures_and_facts(home):
     facts = facts_of(home)
-    assert set(facts["pictures"]) == {"graph.svg", "proven.svg", "critical.svg", "residuals.svg"}
+    assert set(facts["pictures"]) == {"graph.svg", "proven.svg", "critical.svg", *ACCOUNTS}
     assert {p.name for p in (home / "first/pictures").iterdir()} == set(facts["pictures"])
     said = dict(facts["theory"])
     assert "of 9 edges join models that differ by at most" in said["proven at the optimum"]
@@ -82,7 +85,7 @@ def test_the_critical_alpha_divides_the_path(home):
 
 def test_the_report_shows_them(home):
     text = (home / "first/report.html").read_text(encoding="utf-8")
-    assert text.count('<img src="data:image/svg+xml') == 4
+    assert text.count('<img src="data:image/svg+xml') == 6
     assert "What it takes to hold neighbours together" in text and "critical alpha" in text
 
 
@@ -136,7 +139,7 @@ def test_nothing_is_said_where_theory_is_silent(home, monkeypatch):
         monkeypatch.setattr(proofs, name, refuse)
     assert run(*FIT, "--out", "silent", cwd=home).returncode == 0
     facts = facts_of(home, "silent")
-    assert facts["theory"] == [] and facts["pictures"] == ["graph.svg", "residuals.svg"]
+    assert facts["theory"] == [] and facts["pictures"] == ["graph.svg", *ACCOUNTS]
 
 
 def test_a_graph_without_edges(tmp_path):

@@ -3,8 +3,11 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
+from nefele import GTVRegressor, load
+from nefele.robust import worst_nodes
 from tests.e2e.commands import FIT, QUICK, edges, refused, run, weather
 
 
@@ -39,6 +42,7 @@ def test_seven_rows_in_words_and_as_json(home):
 def test_the_report_has_the_chapter(home):
     text = (home / "first/report.html").read_text(encoding="utf-8")
     assert "Seven requirements" in text and "Privacy and data governance" in text
+    assert "processor seconds, about" in text and "assuming 15 W for a busy core" in text
 
 
 def test_model_cards(home):
@@ -62,9 +66,103 @@ def test_a_fit_that_missed_its_tolerance_ends_with_1(home):
     assert json.loads(done.stdout)["trustworthy"] is False
 
 
+def statements(home, folder):
+    """The entries of a run by their text."""
+    done = run("trust", folder, "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["requirements"]
+    return {entry["text"]: entry for row in rows for entry in row["entries"]}
+
+
+def test_the_bound_on_captured_nodes_is_that_of_the_fit(home):
+    """From a run as the command makes it: the same number as from the model by hand."""
+    problem = load(home / "first/model.nefele")
+    facts = json.loads((home / "first/run.json").read_text())
+    frame = weather()
+    model = GTVRegressor(
+        problem.graph_, node="station", penalty="l2", alpha=facts["summary"]["alpha"]
+    )
+    X = frame.select("station", "wind", "pressure")
+    model.fit(X, frame["tmax"].to_numpy())
+    worst = worst_nodes(model.solution()[0], 1)
+    found = next(e for t, e in statements(home, "first").items() if "one captured node" in t)
+    assert found["mark"] == "proven"
+    assert found["number"] == pytest.approx(worst.bound.total, rel=1e-6)
+    assert f"the worst one, {worst.nodes[0]}" in found["text"]
+
+
+def test_the_bound_on_one_label_holds_for_a_refit(home):
+    facts = json.loads((home / "first/run.json").read_text())
+    bound = facts["robustness"]["one_label"]["number"]
+    graph = load(home / "first/model.nefele").graph_
+    X = weather().select("station", "wind", "pressure")
+    points = []
+    for change in (0.0, 5.0):
+        y = weather()["tmax"].to_numpy().copy()
+        y[7] += change
+        model = GTVRegressor(
+            graph, node="station", penalty="l2", alpha=facts["summary"]["alpha"], tol=1e-10
+        )
+        points.append(model.fit(X, y).solution()[1])
+    offset = np.zeros(3)
+    offset[-1] = 5.0 / len(y)  # the core's targets are about their mean
+    moved = np.linalg.norm(points[1] - points[0] + offset)
+    assert 0 < moved <= 5.0 * bound
+
+
+def test_a_quadratic_penalty_has_no_bound_on_captured_nodes(home):
+    chain = ("--graph", "edges.csv", *QUICK)
+    done = run(*FIT[:-1], "squared_l2", *chain, "--out", "squared", "--quiet", cwd=home)
+    assert done.returncode == 0, done.stderr
+    found = statements(home, "squared")
+    name = next(text for text in found if text.startswith("how far a captured node"))
+    assert found[name]["mark"] == "not covered" and "none, because the quadratic" in name
+    label = next(e for t, e in found.items() if "one training label" in t)
+    assert label["mark"] == "proven" and label["number"] > 0
+
+
+def test_a_private_run_proves_what_it_promises_and_no_more(home):
+    (home / "bounds.toml").write_text(
+        "y = [-20, 40]\n[x]\nwind = [0, 12]\npressure = [960, 1040]\n"
+    )
+    private = ("--graph", "edges.csv", *QUICK, "--epsilon", "1", "--bounds", "bounds.toml")
+    done = run(*FIT, *private, "--price", "--out", "private", "--quiet", cwd=home)
+    assert done.returncode == 0, done.stderr
+    found = statements(home, "private")
+    spent = json.loads((home / "private/run.json").read_text())["privacy"]
+    epsilon = found["epsilon of differential privacy, one record replaced"]
+    assert (epsilon["mark"], epsilon["number"]) == ("proven", spent["epsilon"])
+    delta = found["delta of differential privacy, one record replaced"]
+    assert (delta["mark"], delta["number"]) == ("proven", spent["delta"])
+    for text in (
+        "privacy of the picture of its price, drawn from raw rows",
+        "other releases of the same rows: see the account beside them",
+        "errors by node: a private run keeps them back",
+        "how far one wrong label can move the models: none, because the fit saw noisy moments, "
+        "no labels",
+    ):
+        assert found[text]["mark"] == "not covered"
+    assert "error on held-out rows (mean squared error, by noisy moments)" in found
+    assert run("trust", "private", "--card", "private.json", cwd=home).returncode == 0
+    card = json.loads((home / "private.json").read_text(encoding="utf-8"))
+    assert card["data"]["sha256"] == "kept back" and card["worst_nodes"] == []
+
+
+def test_a_run_that_is_not_finished_is_refused(home, monkeypatch):
+    def stop(self, alphas):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nefele.runs.pipeline.Pipeline._compare", stop)
+        graph = ("--graph", "edges.csv", *QUICK, "--out", "stopped", "--quiet")
+        assert run(*FIT, *graph, cwd=home).returncode == 130
+    assert "is not finished (status: interrupted)" in refused("trust", "stopped", cwd=home)
+
+
 def test_bad_input(home):
     assert "No run folder" in refused("trust", "nothing", cwd=home)
     assert "run folder of nefele" in refused("trust", ".", cwd=home)
+    assert "is a file" in refused("trust", "weather.csv", cwd=home)
     words = refused("trust", "first", "--card", "card.txt", cwd=home)
     assert "--card must end in .md or .json; got 'card.txt'" in words
     assert not (home / "card.txt").exists()

@@ -25,7 +25,8 @@ def run_facts(**changes):
         "clusters": 2, "nodes_worse": 0,
     }  # fmt: skip
     facts = {
-        "summary": summary, "notes": [], "gap": 1e-7, "converged": True, "cpu_seconds": 240.0,
+        "summary": summary, "notes": [], "gap": 1e-7, "converged": True,
+        "certificate": "dual", "cpu_seconds": 240.0,
         "files": {"data": {}}, "versions": {"nefele": "0"}, "theory": [],
     }  # fmt: skip
     return facts | changes
@@ -76,13 +77,49 @@ def test_a_fit_without_its_proof_is_not_covered(changes):
     assert not row(NAMES[1], rows).of("proven")
 
 
-def test_the_bound_of_theory_on_one_label_is_taken_up():
-    words = "all models together move by at most 0.624 per unit of a label (norm)"
-    rows = requirements(run_facts(theory=[["one label", words]]), arrays())
-    found = [
-        entry.number for entry in row(NAMES[1], rows).entries if "one training label" in entry.text
-    ]
-    assert found == [0.624]
+@pytest.mark.parametrize("form", ["estimated radius", None])
+def test_an_estimated_gap_is_no_proof(form):
+    found = row(NAMES[1], requirements(run_facts(certificate=form), arrays()))
+    assert not found.of("proven")
+    assert any(words.startswith("relative distance of the fit") for words in found.of(OPEN))
+
+
+def robust(**changes):
+    captured = {
+        "number": 0.4, "node": "a", "covered": 1, "honest": 1, "worst": True, "why": "flows",
+    }  # fmt: skip
+    found = {"units": "standardized units", "one_label": {"number": 0.624}, "captured": captured}
+    return found | changes
+
+
+def test_bounds_are_proven_with_their_numbers():
+    rows = requirements(run_facts(robustness=robust()), arrays())
+    found = [(e.mark, e.number) for e in row(NAMES[1], rows).entries if "move of" in e.text]
+    assert found == [("proven", 0.624), ("proven", 0.4)]
+    assert any("the worst one, a" in e.text for e in row(NAMES[1], rows).entries)
+
+
+def test_no_bound_is_said_with_its_reason():
+    none = {"number": None, "why": "the quadratic penalty pulls"}
+    found = row(NAMES[1], requirements(run_facts(robustness=robust(captured=none)), arrays()))
+    words = "how far a captured node can move others: none, because the quadratic penalty pulls"
+    assert words in found.of(OPEN)
+    for changes in ({"converged": False}, {"robustness": None}):
+        found = row(NAMES[1], requirements(run_facts(robustness=robust()) | changes, arrays()))
+        assert not any("move of" in entry.text for entry in found.entries)
+        assert sum("how far" in words for words in found.of(OPEN)) == 2
+
+
+def test_nodes_that_a_bound_leaves_out_are_said():
+    left = robust()["captured"] | {"honest": 5}
+    rows = requirements(run_facts(robustness=robust(captured=left)), arrays())
+    assert "4 honest nodes that this bound leaves out" in row(NAMES[1], rows).of(OPEN)
+
+
+def test_names_of_nodes_do_not_steer_the_terminal():
+    odd = robust()["captured"] | {"node": "a\x1b[2J"}
+    rows = requirements(run_facts(robustness=robust(captured=odd)), arrays())
+    assert "\x1b" not in " ".join(row(NAMES[1], rows).of("proven"))
 
 
 def test_privacy_is_proven_only_as_far_as_the_run_says():
@@ -94,6 +131,10 @@ def test_privacy_is_proven_only_as_far_as_the_run_says():
     assert not any("worst tenth" in text for text in marks(NAMES[4], rows))
     insecure = requirements(run_facts(privacy=SPENT | {"insecure": True}), arrays())
     assert not row(name, insecure).of("proven")
+    label = row(NAMES[1], requirements(run_facts(privacy=SPENT, robustness=robust()), arrays()))
+    assert not any("one training label" in entry.text for entry in label.entries)
+    priced = requirements(run_facts(privacy=SPENT, pictures=["price.svg"]), arrays())
+    assert any("drawn from raw rows" in text for text in row(name, priced).of(OPEN))
     refit = requirements(run_facts(privacy=SPENT | {"refit": True}), arrays())
     assert any("last refit" in text for text in row(name, refit).of(OPEN))
 

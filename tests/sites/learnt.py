@@ -50,10 +50,10 @@ def books(driver, name, refused=None):
                 total.floats += sums.floats
                 total.bytes += sums.bytes
     counts = {"wire_bytes": 54_321, "again": 3, "resumed": 0, "refused": refused or {}}
-    return SimpleNamespace(me=name, **found, **counts)
+    return SimpleNamespace(me=name, **found, **counts, books=SimpleNamespace(cpu_seconds=1.5))
 
 
 def facts(federation, name, learnt, driver, gone=()):
     """What run.json would hold."""
-    learner = SimpleNamespace(federation=federation, name=name, gone=gone)
+    learner = Learner(federation, name, learnt.rows, list(gone))
     return facts_of("1", learner, learnt, driver)

@@ -11,17 +11,21 @@ import pytest
 from nefele.cli._site_words import ended
 from nefele.sites.carriers.memory import Hub
 from nefele.sites.example import coast
-from nefele.sites.members import Edge, Member
+from nefele.sites.members import Edge, Member, Privacy
 from nefele.sites.pilot import make_pilot
 from nefele.sites.site import Site
+from nefele.sites.trust import site_requirements
 from tests.e2e.commands import refused
 from tests.e2e.commands import run as command
 
 SHARED = "wind,pressure\n3,1000\n5,990\n30,1050\n"
 
 
-def run_all(out, federation, hub, more=""):
-    """Make the folders of all sites and run them over a hub; what each run has left."""
+def run_all(out, federation, hub, more="", others=0):
+    """Make the folders of all sites and run them over a hub; what each run has left.
+
+    `others` is added to the labels of all members but oulu.
+    """
     trial, _ = make_pilot(federation, out, port=0)
     rng, found, errors = np.random.default_rng(0), {}, []
 
@@ -35,8 +39,10 @@ def run_all(out, federation, hub, more=""):
     for member in trial.members:
         folder = out / member.name
         lines = ["node,wind,pressure,tmax"]
+        high = others * (member.name != "oulu")
         for node in member.nodes:
-            lines += [f"{node},{w:.3f},{1000 + w:.3f},{w / 4:.4f}" for w in rng.uniform(0, 40, 12)]
+            winds = rng.uniform(0, 40, 12)
+            lines += [f"{node},{w:.3f},{1000 + w:.3f},{high + w / 4:.4f}" for w in winds]
         (folder / "data.csv").write_text("\n".join(lines))
         (folder / "shared.csv").write_text(SHARED)
         (folder / "site.toml").write_text(f'name = "{member.name}"\nnode = "node"\n{more}')
@@ -106,7 +112,54 @@ def test_the_seven_requirements_of_a_run_at_a_site(tmp_path):
     assert entries["numbers that left this site"]["number"] == facts["numbers_sent"] > 0
     gap = entries["relative distance of the fit from the optimum, at most"]
     assert gap["mark"] == "proven" and gap["number"] == facts["gap"] <= 1e-6
-    assert entries["energy: sites do not record processor time"]["mark"] == "not covered"
-    assert "run of nefele fit" in refused("trust", run.folder, "--card", "a.md", cwd=tmp_path)
+    assert entries["processor seconds"]["number"] == facts["cpu_seconds"] > 0
+    watt_hours = entries["watt-hours, assuming 15 W for a busy core"]["number"]
+    assert watt_hours == pytest.approx(facts["cpu_seconds"] * 15 / 3600)
+    paid = [e["number"] for text, e in entries.items() if text.startswith("of these, payload to")]
+    assert len(paid) > 0 and 0 < sum(paid) <= facts["bytes_sent"]
+    bound = next(e for text, e in entries.items() if "whatever all other sites do" in text)
+    assert bound["mark"] == "proven" and bound["number"] == facts["robustness"]["number"] > 0
+    assert entries["differential privacy: the models may tell of single rows"]["number"] is None
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "Seven requirements" in page and "whatever all other sites do" in page
+    made = command("trust", run.folder, "--card", "a.json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    card = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert card["data"]["rows"] == facts["rows"] and card["data"]["sha256"] == "kept back"
+    assert card["errors"]["nefele"] == facts["errors"]["nefele"]
+    assert command("trust", run.folder, "--card", "a.md", cwd=tmp_path).returncode == 0
+    assert "## Seven requirements" in (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert "is one of a site" in refused("explain", run.folder, "oulu-1", cwd=tmp_path)
+    assert "is the folder of a site" in refused("trust", run.folder.parent, cwd=tmp_path)
     (run.folder / "metrics.csv").unlink()
     assert "must have its metrics.csv" in refused("trust", run.folder, cwd=tmp_path)
+    del facts["rounds"]
+    (run.folder / "run.json").write_text(json.dumps(facts))
+    assert "has no 'rounds'" in refused("trust", run.folder, cwd=tmp_path)
+    (run.folder / "run.json").unlink()
+    status = json.loads((run.folder / "status.json").read_text())
+    (run.folder / "status.json").write_text(json.dumps(status | {"state": "failed"}))
+    words = refused("trust", run.folder, cwd=tmp_path)
+    assert "not finished (state: failed). Go on with: nefele site run" in words
+
+
+def test_the_other_sites_move_a_site_no_further_than_its_run_says(tmp_path):
+    """Two behaviours of the others end at most twice the bound from each other."""
+    federation = coast(alpha=0.1, l2=0.1, tol=1e-9)
+    runs = [
+        run_all(tmp_path / str(high), federation, Hub(), others=high)["oulu"] for high in (0, 30)
+    ]
+    own = [run.learnt.part.w1[:2] for run in runs]
+    moved, bound = np.linalg.norm(own[0] - own[1]), runs[0].facts["robustness"]["number"]
+    assert 0.05 * bound < moved <= 2 * bound
+    assert runs[0].facts["robustness"]["covered"] == 2
+
+
+def test_privacy_of_a_federation_is_a_row_of_its_own(tmp_path):
+    private = Privacy("statistics", 2.0, 1e-6)
+    run = run_all(tmp_path / "pilot", coast(alpha=0.1, l2=0.1, privacy=private), Hub())["oulu"]
+    rows = site_requirements(run.folder, run.facts)
+    found = {entry.text: entry for entry in rows[2].entries}
+    assert found["epsilon of differential privacy, one record replaced"].number == 2.0
+    assert found["delta of differential privacy, one record replaced"].number == 1e-6
+    assert any("account" in text for text in found)

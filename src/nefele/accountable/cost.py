@@ -40,6 +40,17 @@ class Cost:
         """cpu_seconds * watts / 3600: an assumption, no measurement of power."""
         return self.cpu_seconds * self.watts / 3600
 
+    def text(self) -> str:
+        """In words.
+
+        Examples
+        --------
+        >>> Cost(cpu_seconds=240.0).text()
+        '240 processor seconds, about 1 Wh (assuming 15 W for a busy core)'
+        """
+        spent = f"{self.cpu_seconds:.4g} processor seconds, about {self.watt_hours:.2g} Wh"
+        return f"{spent} (assuming {self.watts:g} W for a busy core)"
+
 
 @contextmanager
 def measure_cost(watts: float = WATTS) -> Iterator[Cost]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.accountable.active import inner_penalty
 from nefele.accountable.system import System
-from nefele.penalties import L2Norm
+from nefele.penalties import L2Norm, Lp
 
 Index = NDArray[np.int64]
 
@@ -44,8 +45,10 @@ class Direct:
 def direct(system: System) -> Direct | None:
     """Own rows and neighbours; None where parameters are held together one by one."""
     tied = np.asarray(system.fused.any(axis=1))
-    whole = isinstance(system.problem.penalty, L2Norm)
-    if tied.any() and not whole:
+    whole = isinstance(inner_penalty(system.problem)[0], L2Norm | Lp) and bool(
+        (system.fused.all(axis=1) == tied).all()
+    )
+    if (tied.any() and not whole) or system.largest.any():
         return None
     labels = system.graph.joined(tied)
     inside = labels == labels[system.at]

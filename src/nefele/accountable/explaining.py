@@ -10,6 +10,8 @@ from nefele._checks import Array
 from nefele.accountable.direct import Direct, direct
 from nefele.accountable.explanation import Explanation
 from nefele.accountable.fitted import Fitted, fitted
+from nefele.accountable.parts import Parts
+from nefele.accountable.settling import settled
 from nefele.accountable.system import System
 
 
@@ -18,14 +20,15 @@ def explain(model: Any, node: Any) -> Explanation:
 
     The optimum is linear in what the rows of the nodes ask for: w_i = sum_j (A^-1)_ij s_j with A
     the curvature of the objective. For squared loss and penalty these weights are exact. For other
-    smooth losses and for the penalties l2, l1 and Huber they are those of the quadratic that
-    touches the objective at the fit, models that a norm holds equal moving as one: the parts still
-    add up to the model, and tell how it moves with small changes.
+    smooth losses and for norms and Huber they are those of the quadratic that touches the
+    objective at its optimum, models that a norm holds equal moving as one: the parts still add up
+    to the optimum, and tell how it moves with small changes. The optimum is computed here to
+    rounding; `remainder` is what the tolerance of the fit left.
 
     Parameters
     ----------
     model : GTVRegressor, GTVClassifier, GTVRegressorCV or GTVClassifierCV
-        Fitted, with its training rows; at most two classes.
+        Fitted, with its training rows.
     node : node id
 
     Returns
@@ -53,31 +56,32 @@ def explain(model: Any, node: Any) -> Explanation:
             f"The node must have rows where some parameters are not coupled; {node!r} has none. "
             "Couple all features, or explain another node."
         )
-    system = System(fit.problem, fit.w, fit.u, at)
-    by_node = fit.to_units(system.by_node)
-    pulls = fit.to_units(system.by_edge.sum(axis=0))
-    total = np.append(fit.model.coef_[at], fit.model.intercept_[at])
-    remainder = total - (by_node.sum(axis=0) + fit.base + pulls)
+    system = settled(fit.problem, fit.w, fit.u, at)
+    parts = Parts(fit, system)
+    total = fit.stored(at).ravel()
+    if fit.n_outputs > 1:
+        total = fit.to_units(system.classes.centred(fit.w, at)[at]) + fit.base
+    remainder = total - (parts.by_node.sum(axis=0) + parts.common + parts.pulls)
     near = direct(system)
     return Explanation(
         graph.ids[[at]].tolist()[0],
         system.exact,
         system.certified,
-        _how(system),
+        _how(system) + _noisy(fit),
         fit.names,
         total,
         np.array(graph.ids),
-        by_node,
-        system.shares,
-        system.ridge_share,
+        parts.by_node,
+        parts.share,
+        parts.ridge_share,
+        parts.common,
         fit.base,
-        pulls,
+        parts.pulls,
         remainder,
         *_near(fit, near),
         np.array(graph.ids[[at] if near is None else near.members]),
         np.asarray(fit.model.clusters_),
-        fit,
-        system,
+        parts,
     )
 
 
@@ -89,6 +93,12 @@ def _near(fit: Fitted, near: Direct | None) -> tuple[Any, Array, Array, Array, f
         return np.array(ids[:0]), np.zeros((0, width)), none, np.full(width, np.nan), float("nan")
     parts = fit.to_units(near.parts)
     return np.array(ids[near.nodes]), parts, near.shares, fit.to_units(near.own), near.own_share
+
+
+def _noisy(fit: Fitted) -> str:
+    """What must be said of a private model."""
+    private = hasattr(fit.model, "privacy_")
+    return " The rows stand for noisy moments, which privacy left." if private else ""
 
 
 def _how(system: System) -> str:

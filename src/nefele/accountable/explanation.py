@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
-from nefele.accountable.fitted import Fitted
+from nefele.accountable.parts import Parts
 from nefele.accountable.prediction import PredictionExplanation, explain_prediction
-from nefele.accountable.system import System
 from nefele.accountable.without import parameters_without
 
 if TYPE_CHECKING:
@@ -25,7 +24,9 @@ class Explanation:
     """What the model of one node is made of, in the units of X.
 
     Each part is a vector of d + 1 numbers: what it adds to the coefficients and, the last, to the
-    intercept. `by_node.sum(axis=0) + common + pulls + remainder` is the model.
+    intercept; with more than two classes those of each class in turn, less their mean over the
+    classes, which says nothing. `by_node.sum(axis=0) + common + pulls` is the optimum, and with
+    `remainder` the model as it was fitted.
 
     Attributes
     ----------
@@ -51,16 +52,20 @@ class Explanation:
     ridge_share : float
         What ridge terms determine, which draw to zero.
     common : array of shape (d + 1,)
-        What is estimated for all nodes at once (`scale`, curves), no part of any node's rows.
+        What is estimated for all nodes at once (`scale`, curves) and cannot be told apart by
+        rows; zero for squared fits in which common and personal coefficients are one optimum:
+        there `by_node` has it, too.
+    shared_part : array of shape (d + 1,)
+        Coefficients that are common to all nodes, as they were estimated.
     pulls : array of shape (d + 1,)
         What the bounded forces of norm and Huber penalties add; zero for squared ones.
     remainder : array of shape (d + 1,)
-        What the tolerance of the solver left.
+        What the tolerance of the solver left: the fitted model minus the optimum.
     neighbours : array of shape (k,)
         Ids of the neighbours, the centre among them.
     neighbour_parts : array of shape (k, d + 1)
-        What each neighbour's model, as it is, adds directly: with `own_part` and `common` they
-        are the model as well. Empty where a norm holds parameters together one by one.
+        What each neighbour's model, as it is, adds directly: with `own_part` and `shared_part`
+        they are the optimum as well. Empty where a norm holds parameters together one by one.
     neighbour_share : array of shape (k,)
     own_part : array of shape (d + 1,)
         What the rows of the node (of all `members`) add directly.
@@ -92,6 +97,7 @@ class Explanation:
     share: Array = field(repr=False)
     ridge_share: float
     common: Array = field(repr=False)
+    shared_part: Array = field(repr=False)
     pulls: Array = field(repr=False)
     remainder: Array = field(repr=False)
     neighbours: NDArray[Any] = field(repr=False)
@@ -101,8 +107,12 @@ class Explanation:
     own_share: float
     members: NDArray[Any] = field(repr=False)
     clusters: Index = field(repr=False)
-    _fit: Fitted = field(repr=False)
-    _system: System = field(repr=False)
+    _parts: Parts = field(repr=False)
+
+    @property
+    def optimum(self) -> Array:
+        """The model at the optimum, to rounding: all parts but the remainder."""
+        return np.asarray(self.by_node.sum(axis=0) + self.common + self.pulls)
 
     @property
     def cluster_share(self) -> Array:
@@ -116,14 +126,16 @@ class Explanation:
         np.add.at(out, self.clusters, self.by_node[: len(self.clusters)])
         return out
 
-    def prediction(self, x: Any) -> PredictionExplanation:
+    def prediction(self, x: Any, label: Any = None) -> PredictionExplanation:
         """Why the model predicts what it does for one row.
 
         Parameters
         ----------
         x : table or array with one row, as for `predict`, or array of shape (d,)
+        label : class, optional
+            Of three classes or more: whose score is explained, default the one predicted.
         """
-        return explain_prediction(self._fit, self._system, self.node, x)
+        return explain_prediction(self._parts, self.node, x, label)
 
     def without(self, neighbour: Any) -> Array:
         """The model if that node and its rows were not there, shape (d + 1,).
@@ -135,8 +147,9 @@ class Explanation:
         neighbour : node id
             Any other node, the centre included.
         """
-        fit = self._fit
-        return fit.base + fit.to_units(parameters_without(fit, self._system, neighbour))
+        fit = self._parts.fit
+        found = parameters_without(fit, self._parts.system, neighbour)
+        return fit.base + fit.to_units(found)
 
     def row_frame(self, count: int = 10) -> pl.DataFrame:
         """The training rows that matter most for this model.
@@ -149,25 +162,30 @@ class Explanation:
         Returns
         -------
         polars.DataFrame
-            `row`, its place among the training rows of weight > 0, `node`, `target`, and `size`:
-            how far the row moves the model, as the root mean square over the training rows of
-            the node (of all rows, if it has none) of what it adds to their predictions.
+            `row`, its place among the training rows of weight > 0, `node`, `target` (of classes
+            their name), `signal`, whether it is a user's signal and no label, and `size`: how far
+            it moves the model, as the root mean square over the training rows of the node (of all
+            rows, if it has none) of what it adds to their predictions.
         """
         import polars as pl
 
         count = check_count(count, "count", low=1)
-        asks = self._system.row_asks
-        if asks is None:
+        fit, parts = self._parts.fit, self._parts.by_row
+        if parts is None:
             raise ValueError("The loss must be a sum over rows; this one is not.")
-        fit, data = self._fit, self._fit.problem.data
-        assert data is not None
-        parts = np.einsum("rkl,rk->rl", self._system.Z[data.row_node], asks)
         size = self._size(parts)
         top = np.argsort(-size, kind="stable")[:count]
-        places = fit.order[top]
-        ids = [str(fit.rows.node_ids[k]) for k in places]
-        columns = {"row": places, "node": ids, "target": fit.rows.y[places], "size": size[top]}
-        return pl.DataFrame(columns)
+        rows, place = fit.rows, fit.order[top]
+        told = rows.y if rows.signals is None else np.append(rows.y, rows.signals[:, 1])
+        return pl.DataFrame(
+            {
+                "row": rows.places[place],
+                "node": [str(rows.node_ids[k]) for k in rows.places[place]],
+                "target": fit.targets(told[place]),
+                "signal": place >= len(rows.y),
+                "size": size[top],
+            }
+        )
 
     def edge_frame(self, count: int = 10) -> pl.DataFrame:
         """The edges that matter most for this model.
@@ -187,7 +205,8 @@ class Explanation:
         import polars as pl
 
         count = check_count(count, "count", low=1)
-        graph, size = self._system.graph, self._size(self._system.edge_change)
+        graph, change = self._parts.system.graph, self._parts.system.edge_change
+        size = self._size(self._parts.fit.to_units(change))
         top = np.argsort(-size, kind="stable")[:count]
         ends = [[str(graph.ids[k]) for k in side[top]] for side in (graph.head, graph.tail)]
         columns = {"source": ends[0], "target": ends[1], "weight": graph.weight[top]}
@@ -227,9 +246,12 @@ class Explanation:
         return plot_explanation(self, axes)
 
     def _size(self, parts: Array) -> Array:
-        """Root mean square of what parts (k, p) add at the node's rows."""
-        data = self._fit.problem.data
-        assert data is not None
-        own = data.X[data.row_node == self._system.at]
-        X = own if len(own) else data.X
-        return np.sqrt(np.einsum("kp,pq,kq->k", parts, X.T @ X / len(X), parts).clip(min=0.0))
+        """Root mean square of what parts (k, d + 1) add at the node's rows, over all classes."""
+        fit = self._parts.fit
+        own = fit.design.graph.positions(fit.rows.node_ids) == self._parts.system.at
+        X = fit.rows.X[own] if own.any() else fit.rows.X
+        X = X if fit.design.layout is None else fit.design.layout.clip(X)
+        Z = np.column_stack([X, np.ones(len(X))])
+        blocks = parts.reshape(len(parts), fit.n_outputs, Z.shape[1])
+        square = np.einsum("kcp,pq,kcq->k", blocks, Z.T @ Z / len(Z), blocks)
+        return np.sqrt(square.clip(min=0.0))

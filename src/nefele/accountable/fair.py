@@ -181,6 +181,19 @@ def report_of(metric: str, owners: NDArray[Any], each: Array, groups: Any = None
     return Fairness(*found, names, np.bincount(group, each, len(names)) / sizes, sizes)
 
 
+def fairness_of(metric: str, nodes: NDArray[Any], rows: Index, errors: Array) -> Fairness:
+    """The report from the mean error of each node.
+
+    Examples
+    --------
+    >>> fairness_of("error", np.array(["a", "b"]), np.array([1, 3]), np.array([4.0, 0.0])).mean
+    1.0
+    """
+    worst = worst_tenth(errors)
+    mean = float(np.average(errors, weights=rows))
+    return Fairness(metric, nodes, rows, errors, mean, worst, float(errors[worst].mean()))
+
+
 def worst_tenth(errors: Array) -> Index:
     """Places of the worst tenth, at least one, the worst first.
 

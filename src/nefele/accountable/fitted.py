@@ -12,7 +12,7 @@ from nefele._checks import Array, type_name
 from nefele.data import LocalData
 from nefele.estimators import GTVClassifier, GTVRegressor
 from nefele.estimators.design import Design, Rows
-from nefele.estimators.fitting import core_loss, feature_names, fitted_design
+from nefele.estimators.fitting import core_loss, feature_names, fitted_design, labels_of
 from nefele.problem import Problem
 
 
@@ -25,19 +25,20 @@ class Fitted:
     model : GTVRegressor or GTVClassifier
     rows : Rows
         Training rows.
-    order : int array of shape (n_rows,)
-        Training row of each row of the problem.
+    order : int array
+        Row of `rows.places` of each row of the problem: training rows, then signals.
     design : Design
     problem : Problem
         That of the design, with the target not shifted where the models can hold the shift.
     w, u : arrays
         Parameters and duals.
     units : array of shape (d + 1, p)
-        Coefficients and, the last, intercept of parameters.
+        Coefficients and, the last, intercept of parameters; of more than two classes one after
+        the other.
     base : array of shape (d + 1,)
         What is common to all nodes and no parameter.
     names : list of str
-        The features, then "intercept".
+        The features, then "intercept"; of more than two classes all in turn.
     """
 
     model: Any
@@ -55,13 +56,20 @@ class Fitted:
         """Coefficients and intercepts of parameters (..., p), without what is common."""
         return np.asarray(parameters @ self.units.T)
 
-    def columns(self, X: Array) -> Array:
-        """Rows of numbers as those of the problem, shape (n_rows, p)."""
-        design = self.design
-        if design.layout is not None:
-            return design.layout.columns(X, design.carried)
-        columns = (X - design.shift) / design.scale
-        return np.hstack([columns, np.ones((len(X), 1))]) if design.fit_intercept else columns
+    @property
+    def n_outputs(self) -> int:
+        """Models of a node: 1, or one for each of more than two classes."""
+        return int(self.design.n_outputs)
+
+    def targets(self, y: Array) -> list[Any]:
+        """Labels as the user gave them: numbers, or classes as text."""
+        found = labels_of(self.model, y).tolist()
+        return [str(label) for label in found] if hasattr(self.model, "classes_") else found
+
+    def stored(self, at: int) -> Array:
+        """Coefficients and intercept of a node as the model has them, shape (n_outputs, d + 1)."""
+        coef, intercept = self.model.coef_[at], self.model.intercept_[at]
+        return np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)])
 
 
 def one_estimator(model: Any) -> Any:
@@ -77,25 +85,22 @@ def one_estimator(model: Any) -> Any:
 
 
 def fitted(model: Any) -> Fitted:
-    """A fitted model as a problem; errors for more than two classes and for lost rows."""
+    """A fitted model as a problem; an error for lost rows."""
     model = one_estimator(model)
-    if model.coef_.ndim > 2:
-        raise ValueError(
-            "An explanation needs numbers, counts or two classes; this model has "
-            f"{model.coef_.shape[1]}. Fit one class against the others."
-        )
     rows, design, w, u = fitted_design(model)
     units, base = _affine(design, w.shape[1])
     problem, w, base = _unshifted(design, core_loss(model), w, units, base)
-    order = np.argsort(design.graph.positions(rows.node_ids), kind="stable")
+    order = np.argsort(design.graph.positions(rows.node_ids[rows.places]), kind="stable")
     names = [*feature_names(model), "intercept"]
+    if design.n_outputs > 1:
+        names = [f"{name} [{label}]" for label in model.classes_.tolist() for name in names]
     return Fitted(model, rows, order, design, problem, w, u, units, base, names)
 
 
 def _affine(design: Design, p: int) -> tuple[Array, Array]:
     """Matrix and constant of the map from parameters to the units of X."""
     coef, intercept = design.to_units(np.vstack([np.zeros((1, p)), np.eye(p)]), fill=False)
-    whole = np.hstack([coef[:, 0], intercept])
+    whole = np.concatenate([coef, intercept[:, :, None]], axis=2).reshape(p + 1, -1)
     return (whole[1:] - whole[0]).T, whole[0]
 
 

@@ -28,6 +28,8 @@ from nefele.result import ConvergenceWarning, Result, as_relative
 _LEAST = 1e-9  # weight below which no node falls: it must not count as one without rows
 _PROOFS = ("dual", "strong convexity")
 _GROW, _FALL = 1.6, 0.4
+_GOLDEN = (3 - 5**0.5) / 2
+_CUTS = 12  # of the way between two models
 _INNER = 1e-2  # gap of the fits, in units of the tolerance
 
 
@@ -211,12 +213,27 @@ class _Game:
         coupling = (self.problem.objective(w) - losses.sum()) / self.n
         return float(losses.max() + coupling)
 
-    def fit(self, q: Array, tol: float, w0: Any = None) -> tuple[Result, float]:
+    def fit(self, q: Array, tol: float, start: Result | None = None) -> tuple[Result, float]:
         """The fit with these weights, and the lower bound that it proves."""
+        begin = {} if start is None else {"w0": start.w, "u0": start.u}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            result = whole_solve(self.posed(q), tol=tol, w0=w0)
+            result = whole_solve(self.posed(q), tol=tol, **begin)
         return result, float((result.objective - result.gap_abs) / self.n)
+
+    def between(self, first: Array, second: Array, value: float) -> tuple[float, Array]:
+        """The best model on the way from one to another; what it costs is convex along it."""
+        low, high = 0.0, 1.0
+        away = second - first
+        for _ in range(_CUTS):
+            one, two = low + (high - low) * _GOLDEN, high - (high - low) * _GOLDEN
+            if self.upper(first + one * away) < self.upper(first + two * away):
+                high = two
+            else:
+                low = one
+        found = first + (low + high) / 2 * away
+        ends = [(value, first), *((self.upper(w), w) for w in (found, second))]
+        return min(ends, key=lambda end: end[0])
 
     def play(self, rounds: int, tol: float) -> _Best:
         """Rounds of weights and fits until the bounds meet."""
@@ -228,13 +245,11 @@ class _Game:
         total, count, step = result.w.copy(), 1, 1.0
         while best.rounds < rounds and best.upper - best.lower > tol * best.upper:
             tried = moved(best.q, losses, step)
-            result, lower = self.fit(tried, inner, result.w)
+            result, lower = self.fit(tried, inner, result)
             best.rounds += 1
             total, count = total + result.w, count + 1
             for w in (result.w, total / count):
-                value = self.upper(w)
-                if value < best.upper:
-                    best.upper, best.w = value, w.copy()
+                best.upper, best.w = self.between(best.w, w, best.upper)
             if lower > best.lower:
                 best.q, best.lower, best.result = tried, lower, result
                 losses, step = self.losses(result.w), step * _GROW

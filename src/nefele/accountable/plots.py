@@ -10,6 +10,7 @@ from nefele._draw.drawing import axes as one_axes
 from nefele._draw.drawing import bars, new_axes, shorten
 
 _MOST = 12  # bars of a picture; the rest is one more
+_NUMBERED = 8  # bars with room for their values
 
 
 def plot_explanation(found: Any, axes: Any = None) -> Any:
@@ -60,5 +61,5 @@ def _largest(ax: Any, names: list[str], values: Any, mine: set[str], label: str)
     if len(rest):
         shown, heights = [*shown, f"{len(rest)} others"], np.append(heights, values[rest].sum())
     own = np.array([name in mine for name in shown])
-    bars(ax, shown, heights, ~own, words=("others", "own"))
+    bars(ax, shown, heights, ~own, words=("others", "own"), numbers=len(shown) <= _NUMBERED)
     ax.set_ylabel(label)

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_finite
+from nefele._ids import describe
 from nefele.accountable.fitted import Fitted
-from nefele.accountable.system import System
+from nefele.accountable.parts import Parts
 from nefele.accountable.without import parameters_without
-from nefele.estimators.fitting import rows_to_predict
+from nefele.estimators.fitting import feature_names, rows_to_predict
 from nefele.estimators.scores import curve_weights
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class PredictionExplanation:
     ----------
     value : float
         The prediction: of numbers itself, of classes and counts the score (the logit, the
-        logarithm), in which parts add up.
+        logarithm), in which parts add up; of three classes or more that of one class, less the
+        mean of all.
     x : array of shape (d,)
         The row, as numbers; with curves within the outermost values that these know.
     reference : array of shape (d,)
@@ -42,7 +44,9 @@ class PredictionExplanation:
     nodes, by_node : arrays of shape (n,)
         What the rows of each node add: `by_node.sum() + rest` is the value.
     rest : float
-        Common part, curves, pulls of norms and the solver's remainder.
+        Pulls of norms, the solver's remainder, and what is common where rows do not tell it.
+    label : class or None
+        Whose score it is, of two classes the second.
 
     Examples
     --------
@@ -66,8 +70,10 @@ class PredictionExplanation:
     nodes: NDArray[Any] = field(repr=False)
     by_node: Array = field(repr=False)
     rest: float
-    _fit: Fitted = field(repr=False)
-    _system: System = field(repr=False)
+    label: Any
+    _parts: Parts = field(repr=False)
+    _output: int = field(repr=False)
+    _coef: Array = field(repr=False)
 
     def without(self, neighbour: Any) -> float:
         """The prediction if that node and its rows were not there; see `Explanation.without`.
@@ -76,8 +82,9 @@ class PredictionExplanation:
         ----------
         neighbour : node id
         """
-        fit = self._fit
-        model = fit.base + fit.to_units(parameters_without(fit, self._system, neighbour))
+        fit, at = self._parts.fit, self._output
+        found = fit.base + fit.to_units(parameters_without(fit, self._parts.system, neighbour))
+        model = found.reshape(fit.n_outputs, -1)[at]
         return float(self.x @ model[:-1] + model[-1] + self.curves.sum())
 
     def frame(self) -> pl.DataFrame:
@@ -114,17 +121,17 @@ class PredictionExplanation:
         import polars as pl
 
         count = check_count(count, "count", low=1)
-        fit, system = self._fit, self._system
+        fit, system = self._parts.fit, self._parts.system
         owner = fit.design.graph.positions(fit.rows.node_ids)
         own = np.flatnonzero(owner == system.at)
         X = fit.rows.X[own]
         X = X if fit.design.layout is None else fit.design.layout.clip(X)
-        coef = fit.model.coef_[system.at]
-        away = np.sqrt((((X - self.x) * coef) ** 2).sum(axis=1))
+        away = np.sqrt((((X - self.x) * self._coef) ** 2).sum(axis=1))
         top = np.argsort(away, kind="stable")[:count]
+        kind = pl.String if hasattr(fit.model, "classes_") else pl.Float64
         return pl.DataFrame(
-            {"row": own[top], "distance": away[top], "target": fit.rows.y[own[top]]},
-            schema={"row": pl.Int64, "distance": pl.Float64, "target": pl.Float64},
+            {"row": own[top], "distance": away[top], "target": fit.targets(fit.rows.y[own[top]])},
+            schema={"row": pl.Int64, "distance": pl.Float64, "target": kind},
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -143,23 +150,30 @@ class PredictionExplanation:
         return plot_prediction(self, ax)
 
 
-def explain_prediction(fit: Fitted, system: System, node: Any, x: Any) -> PredictionExplanation:
+def explain_prediction(parts: Parts, node: Any, x: Any, label: Any) -> PredictionExplanation:
     """The prediction of one row by the model of a node."""
+    fit, system = parts.fit, parts.system
     numbers = _one_row(fit, node, x)
-    model, layout, at = fit.model, fit.design.layout, system.at
+    layout, at = fit.design.layout, system.at
     owner = fit.design.graph.positions(fit.rows.node_ids)
     own = owner == at
     known = fit.rows.X[own] if own.any() else fit.rows.X
     weight = fit.rows.sample_weight[own] if own.any() else fit.rows.sample_weight
     seen = numbers if layout is None else layout.clip(numbers)
     reference = np.average(known if layout is None else layout.clip(known), axis=0, weights=weight)
-    coef, intercept = model.coef_[at], float(model.intercept_[at])
+    models = fit.stored(at)
+    if fit.n_outputs > 1:
+        models = fit.to_units(system.classes.centred(fit.w, at)[at]).reshape(fit.n_outputs, -1)
+    output = _output(fit, models @ np.append(seen[0], 1.0), label)
+    coef, intercept = models[output, :-1], float(models[output, -1])
     curves = _curves(fit, numbers, at)
     features = coef * (seen[0] - reference)
     base = float(coef @ reference + intercept)
     value = base + float(features.sum() + curves.sum())
     unit = np.append(seen[0], 1.0)
-    by_node = fit.to_units(system.by_node) @ unit
+    by_node = parts.by_node.reshape(len(parts.by_node), fit.n_outputs, -1)[:, output] @ unit
+    if parts.curves is not None and layout is not None and layout.smooth is not None:
+        by_node = by_node + parts.curves @ layout.smooth.basis(numbers)[0]
     return PredictionExplanation(
         value,
         seen[0],
@@ -167,13 +181,39 @@ def explain_prediction(fit: Fitted, system: System, node: Any, x: Any) -> Predic
         base,
         features,
         curves,
-        fit.names[:-1],
+        feature_names(fit.model),
         np.array(fit.problem.graph.ids),
         by_node,
         value - float(by_node.sum()),
-        fit,
-        system,
+        _label(fit, output),
+        parts,
+        output,
+        coef,
     )
+
+
+def _label(fit: Fitted, output: int) -> Any:
+    """The class whose score is explained, of two the second; None for numbers."""
+    classes = getattr(fit.model, "classes_", None)
+    if classes is None:
+        return None
+    return classes[[output if fit.n_outputs > 1 else 1]].tolist()[0]
+
+
+def _output(fit: Fitted, scores: Array, label: Any) -> int:
+    """Place of the class whose score is explained; 0 for numbers and two classes."""
+    if fit.n_outputs == 1:
+        if label is not None:
+            raise ValueError("label must be left out for numbers and two classes: one score.")
+        return 0
+    if label is None:
+        return int(scores.argmax())
+    found = np.flatnonzero(fit.model.classes_ == label)
+    if not len(found):
+        raise ValueError(
+            f"label must be a class of the fit, {describe(fit.model.classes_)}; got {label!r}."
+        )
+    return int(found[0])
 
 
 def _one_row(fit: Fitted, node: Any, x: Any) -> Array:
@@ -184,7 +224,7 @@ def _one_row(fit: Fitted, node: Any, x: Any) -> Array:
             x = plain[None, :]
     if len(x) != 1:
         raise ValueError(f"x must be one row; got {len(x)}.")
-    d = len(fit.names) - 1
+    d = fit.rows.X.shape[1]
     bare = not hasattr(x, "columns") and np.shape(x)[1] == d
     if bare and not hasattr(fit.model, "encoder_"):
         numbers = as_float_array(x, "x", 2)

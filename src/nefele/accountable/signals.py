@@ -1,10 +1,4 @@
-"""Fits whose predictions stay near what a user understands.
-
-Explainable empirical risk minimisation adds to the risk how far predictions are from a summary of
-each row that the user knows, the user signal: sum_r (y_r - h(x_r))^2 + strength sum_s (u_s -
-h(x_s))^2. For the squared loss these are more rows with the signal as their label, so the fit is a
-problem as any other, with its certificate.
-"""
+"""A fit near what a user understands, beside the same fit without signals."""
 
 from __future__ import annotations
 
@@ -15,28 +9,26 @@ import numpy as np
 from sklearn.base import clone
 
 from nefele._checks import Array, as_float_array, check_flag, check_number
-from nefele.accountable.fitted import one_estimator
-from nefele.estimators import GTVRegressor
-from nefele.estimators.fitting import core_loss
-from nefele.losses import Squared
+from nefele.estimators import GTVClassifier, GTVRegressor
 
 
 @dataclass(frozen=True, eq=False)
 class ExplainableFit:
-    """A model that was kept near a user's signals.
+    """A model that was kept near a user's signals, and what that cost.
 
     Attributes
     ----------
-    model : GTVRegressor
-        The fitted model, with its certificate `dual_gap_`. Its training rows are those given, then
-        once more those with a signal, labelled by it.
+    model : GTVRegressor or GTVClassifier
+        The fitted model, with its certificate `dual_gap_`.
     strength : float
     distance : float
-        Root mean square of signal minus prediction, at the rows with a signal.
+        Root mean square of signal minus prediction (of classes: of probabilities), at the rows
+        with a signal.
     free_distance : float
         The same of the model without signals.
     error, free_error : float
-        Mean squared training error with and without signals.
+        Mean squared training error (of classes: share of wrong predictions), with and without
+        signals.
 
     Examples
     --------
@@ -67,31 +59,29 @@ def fit_explainable(
     calibrate: bool = False,
     node_ids: Any = None,
 ) -> ExplainableFit:
-    """Fit with a term that keeps predictions near the signals of a user.
+    """Fit with and without a term that keeps predictions near the signals of a user.
+
+    The first is `model.set_params(explainable=strength).fit(X, y, signal=signal)`; its formula
+    is that of `nefele.estimators.signals`.
 
     Parameters
     ----------
-    model : GTVRegressor
-        Not fitted, with the squared loss; it is left as it is.
+    model : GTVRegressor or GTVClassifier
+        Not fitted; it is left as it is.
     X, y, node_ids
         See `fit`.
-    signal : array of shape (n_rows,)
-        What the user would expect of a row, in the units of y; NaN for rows without a signal.
+    signal : array of shape (n_rows,) or, for more than two classes, (n_rows, n_classes)
+        What the user would expect of a row: in the units of y, or as probabilities of classes
+        (for two classes that of the second); NaN for rows without a signal.
     strength : float
         How much a signal counts against a label; 0 is the plain fit.
     calibrate : bool
-        Whether the signals are in units of their own: the line of least squares from them to the
-        labels, at rows that have both, brings them to the units of y first.
+        For numbers whose signals are in units of their own: the line of least squares from them
+        to the labels, at rows that have both, brings them to the units of y first.
 
     Returns
     -------
     ExplainableFit
-
-    Notes
-    -----
-    With `weighting="rows"` alpha is divided by what the signals add to the mean weight of a node,
-    so that labels and coupling keep their balance. With "nodes" the labels and signals of a node
-    share its one weight. Scales of features are those of all rows, signals counted.
 
     Examples
     --------
@@ -103,47 +93,38 @@ def fit_explainable(
     [2.0]
     """
     strength = check_number(strength, "strength", low=0.0)
-    if not isinstance(model, GTVRegressor) or not isinstance(core_loss(model), Squared):
+    if not isinstance(model, GTVRegressor | GTVClassifier):
         raise ValueError(
-            "model must be a GTVRegressor with the squared loss; got "
-            f"{type(model).__name__}(loss={getattr(model, 'loss', None)!r})."
+            f"model must be a GTVRegressor or GTVClassifier; got {type(model).__name__}."
         )
-    signal = _checked(signal, len(np.asarray(y)))
-    target = as_float_array(y, "y", 1)
+    classes = isinstance(model, GTVClassifier)
+    signal = as_float_array(signal, "signal", None)
     if check_flag(calibrate, "calibrate"):
-        signal = _in_units(signal, target)
+        if classes or signal.shape != (len(np.asarray(y)),):
+            raise ValueError("calibrate must be for a regression, with one signal per row.")
+        signal = _in_units(signal, as_float_array(y, "y", 1))
+    guided = clone(model).set_params(explainable=strength or 1.0)
+    guided.fit(X, y, node_ids=node_ids, signal=signal)
     free = clone(model).fit(X, y, node_ids=node_ids)
-    on = np.flatnonzero(~np.isnan(signal))
-    guided = clone(model)
-    if strength and len(on):
-        more = strength * len(on) / len(target)
-        if guided.weighting == "rows":
-            guided.set_params(alpha=float(guided.alpha) / (1 + more))
-        weight = np.append(np.ones(len(target)), np.full(len(on), strength))
-        ids = None if node_ids is None else np.concatenate([node_ids, np.asarray(node_ids)[on]])
-        both = np.append(target, signal[on])
-        guided.fit(_twice(X, on), both, weight, node_ids=ids)
+    if not strength:
+        guided = clone(model).set_params(explainable=0.0).fit(X, y, node_ids=node_ids)
+    measured = [_measured(one, X, y, signal, node_ids, classes) for one in (guided, free)]
+    (distance, error), (free_distance, free_error) = measured
+    return ExplainableFit(guided, strength, distance, free_distance, error, free_error)
+
+
+def _measured(
+    model: Any, X: Any, y: Any, signal: Array, node_ids: Any, classes: bool
+) -> tuple[float, float]:
+    """Distance from the signals and training error of a model."""
+    predicted = np.asarray(model.predict(X, node_ids=node_ids))
+    if not classes:
+        away, error = predicted - signal, (predicted - np.asarray(y, dtype=float)) ** 2
     else:
-        guided.fit(X, y, node_ids=node_ids)
-    found = [one.predict(X, node_ids=node_ids) for one in (one_estimator(guided), free)]
-    distance = [float(np.sqrt(((z - signal)[on] ** 2).mean())) for z in found]
-    error = [float(((z - target) ** 2).mean()) for z in found]
-    return ExplainableFit(guided, strength, *distance, *error)
-
-
-def _checked(signal: Any, count: int) -> Array:
-    """The signals as numbers, not a number where there is none."""
-    values = as_float_array(signal, "signal", None)
-    if values.shape != (count,):
-        raise ValueError(
-            f"signal must have one entry per row, shape ({count},); got {values.shape}. Use NaN "
-            "for rows without a signal."
-        )
-    if np.isinf(values).any():
-        raise ValueError("signal must be finite, or NaN for rows without one; it is infinite.")
-    if np.isnan(values).all():
-        raise ValueError("signal must have at least one row with a number; all are NaN.")
-    return values
+        share = model.predict_proba(X, node_ids=node_ids)
+        away = share - signal if signal.ndim == 2 else share[:, 1] - signal
+        error = predicted != np.asarray(y)
+    return float(np.sqrt(np.nanmean(away**2))), float(np.mean(error))
 
 
 def _in_units(signal: Array, target: Array) -> Array:
@@ -155,11 +136,3 @@ def _in_units(signal: Array, target: Array) -> Array:
         raise ValueError("signal must vary to be calibrated; all its numbers are equal.")
     slope = float(away[on] @ target[on]) / size
     return np.asarray(target[on].mean() + slope * away)
-
-
-def _twice(X: Any, on: Any) -> Any:
-    """X and once more some of its rows, as a table of the same kind."""
-    from sklearn.utils import _safe_indexing
-
-    every = np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
-    return _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), np.append(every, on))

@@ -10,6 +10,7 @@ small changes. Models that a norm holds together move as one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +18,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nefele._checks import Array
-from nefele.accountable.active import check_explicable, fused_entries, refined_solver
-from nefele.losses.pointwise import BoundPointwise
+from nefele.accountable.active import (
+    check_explicable,
+    faces,
+    fused_entries,
+    largest_entries,
+    least_solver,
+    refined_solver,
+    ties,
+)
+from nefele.accountable.classes import Classes
+from nefele.losses.rows import BoundRows
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 
+Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Solve = Callable[[Array], Array]
 
 _SOLVED = 1e-6  # residual from which on the data do not fix the model
 
@@ -32,7 +44,7 @@ class System:
 
     def __init__(self, problem: Problem, w: Array, u: Array, at: int) -> None:
         check_explicable(problem)
-        self.problem, self.w, self.at = problem, w, at
+        self.problem, self.w, self.u, self.at = problem, w, u, at
         self.graph, self.d = problem.graph, problem.d
         if problem.undetermined[at]:
             raise ValueError(
@@ -45,7 +57,7 @@ class System:
         self.H = np.asarray(hess)
         self.v = self.graph.diff(w)
         self.fused = fused_entries(problem, w, self.v)
-        self.certified = self._is_certified(u)
+        self.largest = largest_entries(problem, w, self.v, self.fused)
 
     @property
     def exact(self) -> bool:
@@ -53,11 +65,12 @@ class System:
         smooth = isinstance(self.problem.penalty, SquaredL2 | Quadratic)
         return bool(self.problem.loss.affine_grad) and (smooth or not self.problem.coupled)
 
-    def _is_certified(self, u: Array) -> bool:
+    @cached_property
+    def certified(self) -> bool:
         """Whether flows strictly inside their ball hold together all that is equal."""
         if not self.fused.any():
             return True
-        held = self.fused & self.problem.penalty.fused(u, self.problem.scale)
+        held = self.fused & self.problem.penalty.fused(self.u, self.problem.scale)
         columns = np.flatnonzero(self.fused.any(axis=0))
         return all(
             (self.graph.joined(held[:, k]) == self.graph.joined(self.fused[:, k])).all()
@@ -67,7 +80,7 @@ class System:
     @cached_property
     def edge_curvature(self) -> Array:
         """Lam A_e phi''(v_e), shape (n_edges, d, d); zero when nothing is coupled."""
-        if not self.problem.coupled:
+        if not (self.problem.coupled and self.problem.penalty.twice):  # linf is straight
             return np.zeros((self.graph.n_edges, self.d, self.d))
         bend = self.problem.penalty.curvature(self.v)
         return np.asarray(self.problem.scale[:, None, None] * bend)
@@ -77,6 +90,9 @@ class System:
         """Lam A_e phi'(v_e), what an edge takes from its head and gives to its tail."""
         if not self.problem.coupled:
             return np.zeros_like(self.v)
+        if not self.problem.penalty.twice:  # linf: any point of the face pulls alike along it
+            share = self.largest / np.maximum(self.largest.sum(axis=1, keepdims=True), 1)
+            return np.asarray(self.problem.scale[:, None] * np.sign(self.v) * share)
         return np.asarray(self.problem.smooth_flow(self.w))
 
     @cached_property
@@ -101,21 +117,17 @@ class System:
         n, d = self.graph.n_nodes, self.d
         right = np.zeros((n * d, d))
         right[self.at * d + np.arange(d), np.arange(d)] = 1.0
-        found = self._solve(right)
+        found = self.solve(right)
         found[:, ~self.live] = 0.0
-        return np.asarray(found.reshape(n, d, d))
+        return np.asarray(self.classes.told(found).reshape(n, d, d))
 
-    def _solve(self, right: Array) -> Array:
+    def solve(self, right: Array) -> Array:
         """A solve with the curvature, on the set of models that stay equal."""
-        A, T = self._matrix(), self._ties()
-        small = sparse.csr_array(T.T @ A @ T)
-        keep = np.flatnonzero(T.T @ np.repeat(self.part, self.d) > 0)
-        small = small[keep][:, keep]
-        empty = (small.diagonal() <= 0) | self._dead(T)[keep]
-        small = sparse.csc_array(small + sparse.diags_array(empty.astype(float)))
+        T, keep, small, by = self._reduced
         goal = (T.T @ right)[keep]
-        found = refined_solver(small)(goal)
-        if not np.abs(small @ found - goal).max(initial=0.0) <= _SOLVED:
+        found = by(goal)
+        size = max(float(np.abs(goal).max(initial=0.0)), 1.0)
+        if not np.abs(small @ found - goal).max(initial=0.0) <= _SOLVED * size:
             raise ValueError(
                 "The data must fix the parameters for an explanation; they do not. Add a ridge "
                 "term, such as Squared(l2=1e-6), couple all features, or give more rows."
@@ -124,10 +136,35 @@ class System:
         out[keep] = found
         return np.asarray(T @ out)
 
-    def _dead(self, T: sparse.csr_array) -> Mask:
-        """Columns of the reduced system that no data know."""
-        dead = np.tile(~self.live, self.graph.n_nodes)
-        return np.asarray(T.T @ dead.astype(float) > 0)
+    @cached_property
+    def _reduced(self) -> tuple[sparse.csr_array, Index, sparse.csc_array, Solve]:
+        """Ties, those of the component, the curvature along them, and its solver."""
+        T = self.ties
+        keep = np.flatnonzero(abs(T).T @ np.repeat(self.part, self.d).astype(float) > 0)
+        small = sparse.csr_array(T.T @ self._matrix() @ T)[keep][:, keep]
+        dead = np.tile(~self.live, self.graph.n_nodes).astype(float)
+        mixed = abs(T).T @ dead > 0
+        if not self.live.all() and self.largest.any():
+            raise ValueError(
+                "An explanation with linf needs features that vary; some are the same in all rows."
+            )
+        empty = (small.diagonal() <= 0) | mixed[keep]
+        whole = sparse.csc_array(small + sparse.diags_array(empty.astype(float)))
+        # On faces of linf what is alike in all classes may be free at any node.
+        free = bool(len(self.classes.loose) and self.largest.any())
+        return T, keep, whole, least_solver(whole) if free else refined_solver(whole)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """What is alike in all classes and costs nothing."""
+        return Classes.of(self.problem)
+
+    @cached_property
+    def ties(self) -> sparse.csr_array:
+        """From the parameters that are free to those of all nodes, shape (n d, m)."""
+        part = self.part[self.graph.head][:, None]
+        plain = ties(self.graph, self.d, self.fused)
+        return faces(self.graph, self.v, self.largest & part, plain)
 
     def _matrix(self) -> sparse.csr_array:
         """blkdiag(H_i) + sum_e D_e^T C_e D_e, shape (n d, n d)."""
@@ -135,24 +172,12 @@ class System:
         head, tail, own = self.graph.head, self.graph.tail, np.arange(n)
         i = np.concatenate([own, head, tail, head, tail])
         j = np.concatenate([own, head, tail, tail, head])
-        blocks = np.concatenate([self.H, C, C, -C, -C])
+        blocks = np.concatenate([self.H + self.classes.curvature(self.H, self.at), C, C, -C, -C])
         inner = np.indices((d, d))
         rows, columns = i[:, None, None] * d + inner[0], j[:, None, None] * d + inner[1]
         return sparse.csr_array(
             (blocks.ravel(), (rows.ravel(), columns.ravel())), shape=(n * d, n * d)
         )
-
-    def _ties(self) -> sparse.csr_array:
-        """From the parameters that are free to those of all nodes, shape (n d, m)."""
-        n, d = self.graph.n_nodes, self.d
-        if not self.fused.any():
-            return sparse.csr_array(sparse.eye_array(n * d))
-        place, count = np.empty((n, d), dtype=np.int64), 0
-        for k in range(d):
-            place[:, k] = count + self.graph.joined(self.fused[:, k])
-            count = int(place[:, k].max()) + 1
-        flat = place.ravel()
-        return sparse.csr_array((np.ones(n * d), (np.arange(n * d), flat)), shape=(n * d, count))
 
     # -- what the optimum is made of ----------------------------------------------------------
 
@@ -166,11 +191,18 @@ class System:
     def row_asks(self) -> Array | None:
         """The terms of s_j by row, shape (n_rows, d); None for losses that are no sums of rows."""
         loss = self.problem.loss
-        if not isinstance(loss, BoundPointwise):
+        if not isinstance(loss, BoundRows):
             return None
         z, data = loss.predict(self.w), loss.data
-        ask = loss.loss.bend(z, data.y) * z - loss.loss.slope(z, data.y)
-        return np.asarray((data.row_weight * ask)[:, None] * data.X)
+        ask = (loss.row_bend(z, z) - loss.row_slope(z)).reshape(len(z), -1)
+        asks = (data.row_weight[:, None] * ask)[:, :, None] * data.X[:, None, :]
+        return np.asarray(asks.reshape(len(z), -1))
+
+    @property
+    def gradient(self) -> Array:
+        """Of the objective, but for forces that hold models equal, shape (n_nodes, d)."""
+        force = np.where(self.fused, 0.0, self.edge_force)
+        return np.asarray(self.problem.loss.grad(self.w) + self.graph.div(force))
 
     @cached_property
     def by_node(self) -> Array:
@@ -196,17 +228,17 @@ class System:
         """Part of the identity of each node's rows, shape (n_nodes,); see `ridge_share`."""
         on = self.live
         found = np.einsum("jkl,jkl->j", self.Z[:, :, on], self.grams[:, :, on])
-        return np.asarray(found / max(int(on.sum()), 1))
+        return np.asarray(found / self.n_told)
+
+    @property
+    def n_told(self) -> int:
+        """How many parameters there are to tell."""
+        return max(int(self.live.sum()) - len(self.classes.loose), 1)
 
     @cached_property
     def grams(self) -> Array:
         """Curvature of the rows, without ridge terms."""
         loss = self.problem.loss
-        if not isinstance(loss, BoundPointwise):
+        if not isinstance(loss, BoundRows):
             return self.H
         return np.asarray(loss.gram(loss.predict(self.w)))
-
-    @property
-    def ridge_share(self) -> float:
-        """The rest of the identity: ridge terms draw the model to zero."""
-        return float(1.0 - self.shares.sum()) if self.live.any() else 0.0

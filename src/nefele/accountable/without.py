@@ -7,15 +7,13 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.accountable.fitted import Fitted
+from nefele.accountable.settling import settled
 from nefele.accountable.system import System
 from nefele.estimators.fitting import core_loss
 from nefele.graph import Graph
-from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
 
 Index = NDArray[np.int64]
-
-_TOL = 1e-10  # of the solve where there is no formula
 
 
 def problem_without(fit: Fitted, gone: int) -> tuple[Problem, Index]:
@@ -32,17 +30,18 @@ def problem_without(fit: Fitted, gone: int) -> tuple[Problem, Index]:
 
 
 def parameters_without(fit: Fitted, system: System, gone_id: object) -> Array:
-    """Parameters of the explained node without the other: by formula, or by a solve to 1e-10."""
+    """Parameters of the explained node without the other: by formula, or solved to rounding."""
     gone = fit.problem.graph.position(gone_id)
     if gone == system.at:
         raise ValueError(
             f"The node to leave out must be another one; got {gone_id!r}, the one explained."
         )
     if fit.problem.parts[gone] != fit.problem.parts[system.at]:
-        return np.asarray(fit.w[system.at])
+        return np.asarray(system.w[system.at])
     problem, stay = problem_without(fit, gone)
     at = int(np.searchsorted(stay, system.at))
     if system.exact:
         flow = np.zeros((problem.graph.n_edges, problem.d))
-        return np.asarray(System(problem, fit.w[stay], flow, at).by_node.sum(axis=0))
-    return np.asarray(whole_solve(problem, tol=_TOL, w0=fit.w[stay]).w[at])
+        return np.asarray(System(problem, system.w[stay], flow, at).by_node.sum(axis=0))
+    none = np.zeros((problem.graph.n_edges, problem.d))
+    return np.asarray(settled(problem, system.w[stay], none, at).w[at])

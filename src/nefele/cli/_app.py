@@ -20,6 +20,7 @@ from nefele.cli._common import Interrupted, memory_message, say
 from nefele.cli.attack import attack
 from nefele.cli.audit import audit
 from nefele.cli.check import check
+from nefele.cli.explain import explain
 from nefele.cli.federation import federation
 from nefele.cli.fit import fit, init, run
 from nefele.cli.graph import graph
@@ -115,7 +116,22 @@ def _root(
     """One model per node of a network, coupled by total variation, with a certified gap."""
 
 
-_RUNS = (demo, check, graph, fit, predict, report, path, audit, trust, attack, init, run, reproduce)
+_RUNS = (
+    demo,
+    check,
+    graph,
+    fit,
+    predict,
+    report,
+    path,
+    audit,
+    explain,
+    trust,
+    attack,
+    init,
+    run,
+    reproduce,
+)
 for _command in _RUNS:
     app.command(_command.__name__)(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):

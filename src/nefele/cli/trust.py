@@ -24,6 +24,7 @@ def trust(
     """
     from nefele.runs.folder import RunFolder, check_writable
     from nefele.runs.model_card import card_of, card_text, trust_of
+    from nefele.sites.card import site_card
     from nefele.sites.trust import site_facts, site_requirements
 
     with input_errors():
@@ -31,16 +32,16 @@ def trust(
             check_file(card, (".md", ".json"), "--card")
             check_writable(card.parent)
         facts = site_facts(run)
-        if facts is not None and card is not None:
-            raise ValueError("--card must be of a run of nefele fit; this is one of a site.")
         if facts is not None:
             rows = site_requirements(run, facts)
+            made = None if card is None else site_card(run, facts, rows)
         else:
             folder = RunFolder(run)
             facts, _, rows = trust_of(folder)
-            if card is not None:
-                text = card_text(card_of(folder), card.suffix.lower().removeprefix("."))
-                RunFolder(card.parent).write_text(card.name, text)
+            made = None if card is None else card_of(folder)
+        if card is not None and made is not None:
+            text = card_text(made, card.suffix.lower().removeprefix("."))
+            RunFolder(card.parent).write_text(card.name, text)
     if json:
         print_json(
             {

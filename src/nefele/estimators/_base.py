@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from nefele.estimators.metric import check_layout, make_layout
 from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.estimators.scores import raw, warn_outside
+from nefele.estimators.signals import told_signals
 from nefele.graph import Graph
 from nefele.losses import Loss, PointwiseLoss, Zero
 from nefele.paths.follow import whole_solve
@@ -63,6 +64,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
     _: KW_ONLY
     alpha: float = 1.0
     loss: Any = "squared"
+    explainable: float = 1.0
 
     # -- for the subclasses -------------------------------------------------------------------
 
@@ -76,7 +78,15 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        node_ids: Any = None,
+        signal: Any = None,
+    ) -> Any:
         """Fit one model per node of the graph.
 
         Parameters
@@ -89,18 +99,33 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
             Row weights >= 0.
         node_ids : array of shape (n_rows,), optional
             Node of each row, when X has no node column.
+        signal : array of shape (n_rows,) or (n_rows, n_classes), optional
+            What a user would expect of each row, NaN where nothing: `explainable` says how near to
+            it predictions are kept. In the units of y; for two classes the probability of the
+            second, for more those of all.
 
         Returns
         -------
         self
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        rows = self._with_signals(rows, signal, sample_weight)
         self._forget_layout()
         if self.privacy is not None:
             return private.fit(self, rows)
         private.forget(self)
         design = self._make_design(rows, self._make_graph(rows))
         return self._solve(rows, design)
+
+    def _with_signals(self, rows: Rows, signal: Any, sample_weight: Any) -> Rows:
+        """The rows and what a user would expect of them."""
+        if signal is None or not self.explainable:
+            return rows
+        if self.privacy is not None:
+            raise ValueError("signal must be left out with privacy: no bound covers signals.")
+        strength, classes = float(self.explainable), getattr(self, "classes_", None)
+        found = told_signals(signal, rows.y, sample_weight, strength, self._core_loss(), classes)
+        return replace(rows, signals=found)
 
     def solution(self) -> tuple[Problem, Array, Array] | None:
         """The fit as the core has it: the problem, its parameters and its duals.
@@ -150,6 +175,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
 
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
+        check_number(self.explainable, "explainable", low=0.0)
         check_name(self.weighting, ("nodes", "rows"), "weighting")
         check_name(self.unseen, ("raise", "pooled", "nearest", "centre"), "rule for unseen nodes")
         check_layout(self.scale, self.hub, self.features)

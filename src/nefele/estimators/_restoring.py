@@ -29,14 +29,19 @@ def checked_coordinates(ids: Any, points: Any, metric: Any) -> Coordinates:
     return Coordinates(ids, points, metric)
 
 
-def checked_rows(X: Any, y: Any, node_ids: Any, sample_weight: Any, gaps: Any = None) -> Rows:
+def checked_rows(
+    X: Any, y: Any, node_ids: Any, sample_weight: Any, gaps: Any = None, signals: Any = None
+) -> Rows:
     """Rows from the parts of a file."""
     n = len(X)
     X, y = _numbers(X, (n, X.shape[1])), _numbers(y, (n,))
     _demand(len(node_ids) == n and bool((_numbers(sample_weight, (n,)) > 0).all()))
     if gaps is not None:
         _demand(isinstance(gaps, np.ndarray) and gaps.dtype == bool and gaps.shape == X.shape)
-    return Rows(X, y, node_ids, sample_weight, gaps)
+    if signals is not None:
+        place, _, weight = _numbers(signals, (len(signals), 3)).T
+        _demand(bool(((place >= 0) & (place < n) & (place % 1 == 0) & (weight >= 0)).all()))
+    return Rows(X, y, node_ids, sample_weight, gaps, signals)
 
 
 def checked_layout(**parts: Any) -> Layout:

@@ -13,6 +13,7 @@ from nefele._checks import Array, check_name
 from nefele._ids import distinct
 from nefele.data import LocalData
 from nefele.estimators.layout import Layout, with_centre
+from nefele.estimators.packing import Rows, packed
 from nefele.graph import Graph
 from nefele.losses import Absolute, HuberLoss, Squared
 from nefele.penalties import as_penalty
@@ -23,54 +24,6 @@ Mask = NDArray[np.bool_]
 
 _HUGE = np.finfo(float).max
 _FAR = 10.0  # mean of a target, in units of its spread, from which it is taken out
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Validated rows: features, numeric target, node ids and weights > 0.
-
-    `gaps` says which entries of X were missing and are filled in; None: none was.
-    """
-
-    X: Array
-    y: Array
-    node_ids: NDArray[Any]
-    sample_weight: Array
-    gaps: Mask | None = None
-
-    def take(self, index: NDArray[np.int64]) -> Rows:
-        """Some of the rows."""
-        return Rows(
-            self.X[index],
-            self.y[index],
-            self.node_ids[index],
-            self.sample_weight[index],
-            None if self.gaps is None else self.gaps[index],
-        )
-
-    def filled_by(self, others: Rows) -> Rows:
-        """With the gaps filled by the medians of other rows: none may know those held out."""
-        if self.gaps is None or others.gaps is None:
-            return self
-        X = self.X.copy()
-        for j in np.flatnonzero(self.gaps.any(axis=0)):
-            known = others.X[~others.gaps[:, j], j]
-            if known.size:
-                X[self.gaps[:, j], j] = np.median(known)
-        return replace(self, X=X)
-
-    def then(self, other: Rows) -> Rows:
-        """These rows and those of another batch."""
-        ids = [self.node_ids, other.node_ids]
-        mixed = len({a.dtype.kind for a in ids}) > 1
-        gaps = [np.zeros(r.X.shape, bool) if r.gaps is None else r.gaps for r in (self, other)]
-        return Rows(
-            np.concatenate([self.X, other.X]),
-            np.concatenate([self.y, other.y]),
-            np.concatenate([a.astype(object) for a in ids] if mixed else ids),
-            np.concatenate([self.sample_weight, other.sample_weight]),
-            None if self.gaps is None and other.gaps is None else np.concatenate(gaps),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,19 +224,6 @@ def _feature(feature: Any, names: Sequence[str] | None, d: int) -> int:
     return int(feature)
 
 
-def node_weight(data: LocalData, weighting: str) -> Array | None:
-    """Factor of each node's mean loss: none, or m_i / mean(m) so that every row counts once.
-
-    The mean is over the nodes with rows, so that both weightings agree when all have equally
-    many and alpha keeps its meaning.
-    """
-    if weighting == "nodes":
-        return None
-    weight = np.ones(data.n_rows) if data.sample_weight is None else data.sample_weight
-    total = np.bincount(data.row_node, weight, data.n_nodes)
-    return total / total[total > 0].mean()
-
-
 def local_data(
     rows: Rows,
     nodes: NDArray[Any],
@@ -298,19 +238,7 @@ def local_data(
     shrink = np.append(np.ones(X.shape[1]), 0.0) if fit_intercept else None
     if fit_intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
-    even = (rows.sample_weight == 1.0).all()
-    weight = None if even else rows.sample_weight
-    data = LocalData.from_long(X, rows.y - offset, rows.node_ids, nodes, sample_weight=weight)
-    factor = node_weight(data, weighting)
-    return LocalData(
-        data.X,
-        data.y,
-        data.ptr,
-        data.ids,
-        sample_weight=data.sample_weight,
-        node_weight=factor,
-        shrink=shrink,
-    )
+    return packed(X, rows.y - offset, rows, nodes, weighting, shrink)
 
 
 def laid_out(
@@ -331,19 +259,8 @@ def laid_out(
     target = rows.y - offset
     if layout.has_common and shiftable:
         target = target - layout.common(rows.X)
-    even = (rows.sample_weight == 1.0).all()
-    data = LocalData.from_long(
-        X, target, rows.node_ids, graph.ids, sample_weight=None if even else rows.sample_weight
-    )
-    data = LocalData(
-        data.X,
-        data.y,
-        data.ptr,
-        data.ids,
-        sample_weight=data.sample_weight,
-        node_weight=node_weight(data, weighting),
-        shrink=_shrink(layout, loss, X.shape[1]),
-    )
+    shrink = _shrink(layout, loss, X.shape[1])
+    data = packed(X, target, rows, graph.ids, weighting, shrink)
     whole = np.ones(X.shape[1], dtype=bool)
     problem = make_problem(
         with_centre(graph, layout.hub), data, loss, penalty, alpha, whole, n_outputs

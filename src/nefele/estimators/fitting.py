@@ -135,7 +135,7 @@ def _contest(
     own = (place >= 0) & labelled[place]
     judge = Judge(held.node_ids, held.sample_weight, own, scorer, cost)
     X = np.arange(len(held.y))[:, None] if table is None else _safe_indexing(table, places)
-    y = _labels(model, held.y)
+    y = labels_of(model, held.y)
 
     def score(w: Array, fill: bool) -> float:
         model.coef_, model.intercept_ = model._shaped(*design.to_units(w, fill=fill))
@@ -160,7 +160,7 @@ def _options(model: GTVBase) -> dict[str, Any]:
     return {"solver": model.solver, "tol": model.tol, "max_iter": model.max_iter}
 
 
-def _labels(model: Any, y: Array) -> NDArray[Any]:
+def labels_of(model: Any, y: Array) -> NDArray[Any]:
     """The target as the user gave it, from the numbers the core works with."""
     if not hasattr(model, "classes_"):
         return y
@@ -201,6 +201,12 @@ def rows_to_predict(model: GTVBase, X: Any, node_ids: Any) -> tuple[Array, Any]:
 def core_loss(model: GTVBase) -> Any:
     """The core's loss object of a model."""
     return model._core_loss()
+
+
+def give_rows(model: GTVBase, rows: Rows) -> GTVBase:
+    """Give a model that was saved without them the rows that it was fitted to."""
+    model._rows = rows
+    return model
 
 
 def forget_rows(model: GTVBase) -> None:

@@ -17,7 +17,7 @@ from nefele.data import LocalData
 from nefele.estimators._base import GTVBase
 from nefele.estimators.design import Design
 from nefele.estimators.fitting import in_units
-from nefele.estimators.scores import kept_rows, raw
+from nefele.estimators.scores import kept_rows, raw, refuse_signals
 from nefele.graph import Graph
 from nefele.losses import Loss, Poisson
 from nefele.paths.follow import whole_solve
@@ -199,6 +199,7 @@ def _design_of(model: Any, X: Any, y: Any, sample_weight: Any, node_ids: Any) ->
     """The problem of the fit, or of other rows over the same graph."""
     if hasattr(model, "privacy_"):
         kept_rows(model, "Intervals")
+    refuse_signals(model, "Intervals")
     if X is not None:
         if y is None:
             raise ValueError("y must come with X; got X alone.")

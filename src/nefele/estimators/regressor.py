@@ -79,6 +79,9 @@ class GTVRegressor(RowsRegressor, GTVBase):
         What to predict for ids that the graph does not know: an error, the model fitted to all
         rows with the same weighting, the model of the nearest node, or that of the centre, which
         needs `hub` > 0.
+    explainable : float
+        How much a signal counts against a label where `fit` is given signals, what a user would
+        expect of some rows: explainable empirical risk minimisation. 0 leaves them out.
     solver, tol, max_iter
         See `nefele.solve`; tol is the certified relative gap.
     privacy : nefele.privacy.Privacy, optional

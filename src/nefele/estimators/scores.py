@@ -100,3 +100,13 @@ def kept_rows(model: Any, what: str) -> Rows:
         raise ValueError(f"{what} need the training rows: save(path, rows=True).")
     rows: Rows = model._rows
     return rows
+
+
+def refuse_signals(model: Any, what: str) -> None:
+    """Raise ValueError for a fit that was kept near signals: they are no data to learn from."""
+    rows = getattr(model, "_rows", None)
+    if rows is not None and rows.signals is not None:
+        raise ValueError(
+            f"{what} must be of a fit without signals, which are no observations; this one has "
+            f"{len(rows.signals)}. Fit without signal."
+        )

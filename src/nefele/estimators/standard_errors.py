@@ -18,7 +18,7 @@ from nefele._checks import Array, type_name
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.layout import Layout
 from nefele.estimators.metric import counted, response_of
-from nefele.estimators.scores import kept_rows, raw
+from nefele.estimators.scores import kept_rows, raw, refuse_signals
 from nefele.losses import Logistic, Loss, Poisson, Squared
 from nefele.mixed.posterior import Posterior, posterior
 from nefele.mixed.response import Response
@@ -84,6 +84,7 @@ def _check(model: Any, loss: Loss) -> None:
     if getattr(loss, "l1", 0.0) > 0:
         raise ValueError(f"Standard errors need a loss without an l1 term. {advice}")
     kept_rows(model, "Standard errors")
+    refuse_signals(model, "Standard errors")
 
 
 class _System:

@@ -26,8 +26,9 @@ from nefele.privacy.audit import (
     statistics_from_answers,
 )
 from nefele.problem import Problem
-from nefele.runs.folder import RunFolder, file_hash
+from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs, read_inputs
+from nefele.runs.opening import check_inputs
 from nefele.runs.results import finite
 from nefele.runs.split import hold_out
 
@@ -103,7 +104,7 @@ def audit_run(
     facts = folder.finished_facts()
     folder.check_results(facts)
     config = folder.read_config()
-    _check_files(facts)
+    check_inputs(facts, "the audit fits models to its rows")
     inputs = read_inputs(config)
     train, test = hold_out(inputs.ids, inputs.times, config.seed)
     model = load(folder.file("model.nefele"))
@@ -141,19 +142,6 @@ def private(model: Any) -> Audit:
         [("sent", f"{spent.text()}."), ("membership", why)],
         {"sent": sent, "reconstruction": None, "membership": None, "information": []},
     )
-
-
-def _check_files(facts: dict[str, Any]) -> None:
-    for name, known in facts["files"].items():
-        try:
-            same = file_hash(known["path"]) == known["sha256"]
-        except OSError:
-            same = False
-        if not same:
-            raise ValueError(
-                f"The {name} file must be there as the run read it; {known['path']!r} is lost or "
-                "has changed. Put it back: the audit fits models to its rows."
-            )
 
 
 def _sent(facts: dict[str, Any], model: Any) -> Audit:

@@ -14,7 +14,6 @@ from nefele.estimators.components import components_of
 from nefele.estimators.design import Design, Rows
 from nefele.graph import Graph
 from nefele.runs.config import RunConfig
-from nefele.runs.drawing import residuals_drawn
 from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline
 from nefele.runs.private import PrivatePipeline
@@ -119,9 +118,10 @@ class ChosenPipeline(Pipeline):
         components = components_of(self.model).rows()
         facts = [("coupling", self._found.words), *compared, *components]
         return {
+            **self._robust(final),
             "diagnostics": np.array([], dtype=str).reshape(-1, 2),
             "theory": np.array(facts, dtype=str).reshape(-1, 2),
-            "pictures": self._saved(residuals_drawn(self.model)),
+            "pictures": self._saved(self._accounts()),
         }
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nefele.accountable import explain
+from nefele.accountable.fair import fairness_of
 from nefele.estimators import plot_residuals
 from nefele.report import Picture
 from nefele.runs.proofs import FinalFit
@@ -15,6 +17,7 @@ from nefele.runs.wording import PICTURES
 
 Draw = Callable[[Any], object]
 
+_MOST_EXPLAINED = 500  # nodes of a network of which one is explained
 _MAPS = ("graph.svg", "proven.svg", "critical.svg", "influence.svg")  # drawn over the graph
 
 
@@ -42,6 +45,47 @@ def residuals_drawn(model: Any) -> Iterator[tuple[str, Picture]]:
         return plot_residuals(model, ax=figure.subplots(2, 2))
 
     yield from _picture("residuals.svg", four, (9.0, 7.0))
+
+
+def errors_drawn(
+    nodes: Any, held_out: Any, errors: Any, metric: str
+) -> Iterator[tuple[str, Picture]]:
+    """The errors of the nodes at held-out rows, none without matplotlib."""
+    on = (held_out > 0) & np.isfinite(errors)
+    if on.sum() < 2:
+        return
+    found = fairness_of(metric, nodes[on], held_out[on], errors[on])
+
+    def one(figure: Any) -> object:
+        figure.set_layout_engine("constrained")
+        return found.plot(figure.subplots())
+
+    yield from _picture("errors.svg", one, (9.0, 4.0))
+
+
+def sources_drawn(model: Any, node: Any) -> Iterator[tuple[str, Picture]]:
+    """What the model of a node is made of; none where there is no formula, or no matplotlib."""
+    try:
+        found = explain(model, node)
+    except (ValueError, np.linalg.LinAlgError):
+        return  # such as losses without second derivatives
+
+    def two(figure: Any) -> object:
+        figure.set_layout_engine("constrained")
+        return found.plot(figure.subplots(1, 2))
+
+    yield from _picture("sources.svg", two, (10.0, 4.0))
+
+
+def accounts_drawn(
+    model: Any, node_ids: Any, held: dict[str, Any], metric: str
+) -> Iterator[tuple[str, Picture]]:
+    """Errors by node, what the model of the node with the fewest rows is made of, residuals."""
+    yield from errors_drawn(held["nodes"], held["held_out"], held["errors"], metric)
+    if model.graph_.n_nodes <= _MOST_EXPLAINED:
+        names, count = np.unique(node_ids, return_counts=True)
+        yield from sources_drawn(model, names[[int(count.argmin())]].tolist()[0])
+    yield from residuals_drawn(model)
 
 
 def _picture(name: str, draw: Draw, size: tuple[float, float]) -> Iterator[tuple[str, Picture]]:

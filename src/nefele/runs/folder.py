@@ -91,6 +91,8 @@ class RunFolder:
     def read_facts(self) -> dict[str, Any]:
         """Read run.json; a ValueError when this is no run."""
         where = str(self.path)
+        if self.path.is_file():
+            raise ValueError(f"A run is a folder; {where!r} is a file. Name the folder of the run.")
         if not self.path.is_dir():
             raise ValueError(f"No run folder {where!r}. Make one by nefele fit --out {where}.")
         self._settled()

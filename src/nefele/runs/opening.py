@@ -153,6 +153,23 @@ def input_files(config: RunConfig) -> dict[str, dict[str, str]]:
     }
 
 
+def check_inputs(facts: dict[str, Any], why: str) -> None:
+    """A ValueError unless the files that a run read are there as it read them.
+
+    `why` says what they are needed for.
+    """
+    for name, known in facts["files"].items():
+        try:
+            same = file_hash(known["path"]) == known["sha256"]
+        except OSError:
+            same = False
+        if not same:
+            raise ValueError(
+                f"The {name} file must be there as the run read it; {known['path']!r} is lost or "
+                f"has changed. Put it back: {why}."
+            )
+
+
 def _begin(folder: RunFolder, config: RunConfig, command: str) -> RunFolder:
     """A fresh run: the configuration is there and old results are gone, both or neither."""
     for leftover in (BEGIN, NEXT, STAGES):

@@ -35,12 +35,14 @@ from nefele.report import Picture
 from nefele.result import Result, relative_gap
 from nefele.runs.candidates import KINDS, most_neighbours
 from nefele.runs.config import RunConfig
-from nefele.runs.drawing import drawn, residuals_drawn
+from nefele.runs.drawing import accounts_drawn, drawn
 from nefele.runs.folder import RunFolder
 from nefele.runs.inputs import Inputs
 from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.rivals import boosted_errors, n_steps
+from nefele.runs.robustness import bounds_of
 from nefele.runs.split import Index, folds_inside, hold_out
+from nefele.runs.wording import METRICS
 from nefele.selection import alpha_grid, choose
 from nefele.selection.clearest import clearest_point
 from nefele.selection.folds import Fold
@@ -80,6 +82,8 @@ class Pipeline:
 
     folder: RunFolder
     tick: Tick
+    _held: Arrays  # errors at held-out rows
+    _place: int  # of the alpha that is used
 
     def __init__(self, config: RunConfig, inputs: Inputs) -> None:
         self.config, self.inputs = config, inputs
@@ -155,11 +159,11 @@ class Pipeline:
         if self.automatic:
             alphas = self._widened(alphas, folds, train, stage)
             grid = {**grid, "alphas": alphas}
-        held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
+        held = self._held = stage("held-out", "held-out rows", lambda: self._compare(alphas))
         rivals = None
         if self.config.compare is not None:
             rivals = stage("rivals", self.config.compare, self._rivals)
-        chosen = self._choose(alphas, folds)
+        chosen = self._place = self._choose(alphas, folds)
         fit = partial(self._path, alphas, chosen)
         path = stage("path", "path and fit", fit, partial(self._proven, float(alphas[chosen])))
         return Stages(grid, folds, held, path, seconds, rivals)
@@ -313,13 +317,19 @@ class Pipeline:
         fit = FinalFit.of(model, final.problem, point, places, self.inputs.geographic)
         found = examine(fit)
         return {
+            **self._robust(final),
             "diagnostics": np.array(found.diagnostics, dtype=str).reshape(-1, 2),
             "theory": np.array(found.theory, dtype=str).reshape(-1, 2),
-            "pictures": self._saved(chain(drawn(fit, found.draws), self._residuals())),
+            "pictures": self._saved(chain(drawn(fit, found.draws), self._accounts())),
         }
 
-    def _residuals(self) -> Iterable[tuple[str, Picture]]:
-        return residuals_drawn(self.model)
+    def _robust(self, final: Design) -> Arrays:
+        return bounds_of(final, parameters(self.model, final), self.config.standardize)
+
+    def _accounts(self) -> Iterable[tuple[str, Picture]]:
+        """Pictures of errors, of what a model is made of, and of residuals."""
+        errors = {**self._held, "errors": self._held["node_error"][self._place]}
+        return accounts_drawn(self.model, self.rows.node_ids, errors, METRICS[self.config.task])
 
     def _saved(self, pictures: Iterable[tuple[str, Picture]]) -> NDArray[Any]:
         """The names of pictures, once they are in the folder."""

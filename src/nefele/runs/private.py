@@ -25,10 +25,9 @@ from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Arrays, Pipeline, Stages, Tick, model_options
 from nefele.runs.promise import budget_of, promise_of
 from nefele.runs.split import folds_inside, hold_out
-from nefele.runs.wording import PICTURES
+from nefele.runs.wording import PICTURES, PRICE
 from nefele.selection import alpha_grid
 
-_PRICE = "price.svg"
 _FOLDS = 2  # each more costs noise
 _HELD = -1  # the part that is held out for the comparison
 
@@ -120,16 +119,16 @@ class PrivatePipeline(Pipeline):
         found = super()._proofs(final)
         if self.priced is None:
             return found
-        picture = Picture.drawn(self.priced.plot(), *PICTURES[_PRICE])
-        self.folder.write_bytes(f"pictures/{_PRICE}", picture.data)
+        picture = Picture.drawn(self.priced.plot(), *PICTURES[PRICE])
+        self.folder.write_bytes(f"pictures/{PRICE}", picture.data)
         words = ("what privacy costs", self.priced.text())
         return {
             **found,
-            "pictures": np.append(found["pictures"], _PRICE),
+            "pictures": np.append(found["pictures"], PRICE),
             "theory": np.vstack([found["theory"], np.array([words], dtype=str)]),
         }
 
-    def _residuals(self) -> Iterable[tuple[str, Picture]]:
+    def _accounts(self) -> Iterable[tuple[str, Picture]]:
         return ()  # its rows stand for noisy moments
 
     def _path(self, alphas: Array, chosen: int) -> Arrays:

@@ -181,6 +181,8 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         },
         "diagnostics": path["diagnostics"].tolist(),
         "theory": path["theory"].tolist(),
+        "certificate": str(path["certificate"]),
+        "robustness": json.loads(str(path["robustness"])),
         "pictures": path["pictures"].tolist(),
         "timings": stages.seconds,
         "converged": status == str(Status.OPTIMAL),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
+from nefele._words import visible
 from nefele.accountable.cost import Cost
 from nefele.accountable.fair import worst_tenth
 from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
+from nefele.runs.wording import PRICE
 
 Arrays = dict[str, Any]
+
+_PROOFS = ("dual", "strong convexity")  # forms of a certificate that leave nothing to a guess
 
 # What a person must still do.
 TO_DO = {
@@ -75,36 +78,74 @@ def _oversight(facts: dict[str, Any]) -> list[Entry]:
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    gap = facts["gap"] if facts["converged"] else None
-    entries = [
-        known(PROVEN, "relative distance of the fit from the optimum, at most", gap),
-        known(MEASURED, f"error on held-out rows ({facts['summary']['metric']})", _error(facts)),
-    ]
-    label = _one_label(facts)
-    if label is not None:
-        text = "move of all models per unit of one training label, at most (standardized units)"
-        entries.append(Entry(PROVEN, text, label))
-    else:
-        entries.append(Entry(OPEN, "how far one wrong label can move the models"))
-    entries += [
-        Entry(OPEN, "how far captured or broken nodes can move the others"),
+    by = ", by noisy moments" if "privacy" in facts else ""
+    error = f"error on held-out rows ({facts['summary']['metric']}{by})"
+    return [
+        gap_entry(facts),
+        known(MEASURED, error, _error(facts)),
+        *_bounds(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
+
+
+def gap_entry(facts: dict[str, Any]) -> Entry:
+    """The gap of a fit: proven, or not covered where it is an estimate or missed its tolerance."""
+    text = "relative distance of the fit from the optimum"
+    gap, form = facts["gap"] if facts["converged"] else None, facts.get("certificate")
+    if gap is None or form in _PROOFS:
+        return known(PROVEN, f"{text}, at most", gap)
+    how = "it is not recorded how it is known" if form is None else f"its proof has an {form}"
+    return Entry(OPEN, f"{text}: about {gap:.2g}, but {how}")
+
+
+def _bounds(facts: dict[str, Any]) -> list[Entry]:
+    """What one label and one captured node can do, as far as the run has proven it."""
+    names = (
+        "how far one wrong label can move the models",
+        "how far a captured node can move others",
+    )
+    found = facts.get("robustness")
+    if found is None:
+        return [
+            Entry(OPEN, f"{name}: not recorded by the version that made the run") for name in names
+        ]
+    if not facts["converged"]:
+        return [Entry(OPEN, f"{name}: the fit is not the optimum") for name in names]
+    units, label, captured = found["units"], found["one_label"], found["captured"]
+    if "privacy" in facts:
+        label = {"number": None, "why": "the fit saw noisy moments, no labels"}
+    if label["number"] is None:
+        first = Entry(OPEN, f"{names[0]}: none, because {label['why']}")
+    else:
+        text = f"move of all models per unit of one training label, at most ({units})"
+        first = Entry(PROVEN, text, label["number"])
+    return [first, *_moved(captured, units, names[1])]
+
+
+def _moved(found: dict[str, Any], units: str, name: str) -> list[Entry]:
+    """What a node in wrong hands can do to the others."""
+    if found["number"] is None:
+        return [Entry(OPEN, f"{name}: none, because {found['why']}")]
+    which = "the worst one" if found["worst"] else "the best connected one"
+    text = (
+        f"move of the honest models together, whatever one captured node does, at most ({units}; "
+        f"{which}, {visible(found['node'])})"
+    )
+    entries = [Entry(PROVEN, text, found["number"])]
+    left = found["honest"] - found["covered"]
+    if left:
+        entries.append(Entry(OPEN, f"{left} honest nodes that this bound leaves out"))
     return entries
 
 
-def _one_label(facts: dict[str, Any]) -> float | None:
-    """The bound on what one label changes, where theory gave one."""
-    for label, words in facts.get("theory", []):
-        number = re.search(r"at most ([0-9.eE+-]+) per unit", words)
-        if label == "one label" and number:
-            return float(number[1])
-    return None
-
-
 def _privacy(facts: dict[str, Any]) -> list[Entry]:
+    entries = promised(facts.get("privacy"))
+    if "privacy" in facts:
+        if PRICE in facts.get("pictures", ()):
+            entries.append(Entry(OPEN, "privacy of the picture of its price, drawn from raw rows"))
+        entries.append(Entry(OPEN, "other releases of the same rows: see the account beside them"))
     return [
-        *promised(facts.get("privacy")),
+        *entries,
         Entry(OPEN, "what would leave a site: one process held all rows"),
         Entry(OPEN, "the right to use the rows, and how long they are kept"),
     ]
@@ -163,17 +204,19 @@ def _fairness(facts: dict[str, Any], found: Arrays) -> list[Entry]:
 
 
 def _environment(facts: dict[str, Any]) -> list[Entry]:
-    entries = []
-    seconds = facts.get("cpu_seconds")
-    if seconds is None:
-        entries.append(Entry(OPEN, "energy: processor time was not recorded"))
-    else:
-        cost = Cost(cpu_seconds=float(seconds))
-        entries.append(Entry(MEASURED, "processor seconds", cost.cpu_seconds))
-        text = f"watt-hours, assuming {cost.watts:g} W for a busy core"
-        entries.append(Entry(MEASURED, text, cost.watt_hours))
-    entries.append(Entry(OPEN, "what the predictions do to society"))
-    return entries
+    return [*energy(facts.get("cpu_seconds")), Entry(OPEN, "what the predictions do to society")]
+
+
+def energy(cpu_seconds: Any) -> list[Entry]:
+    """Processor seconds, and watt-hours by the stated assumption."""
+    if cpu_seconds is None:
+        return [Entry(OPEN, "energy: processor time was not recorded")]
+    cost = Cost(cpu_seconds=float(cpu_seconds))
+    text = f"watt-hours, assuming {cost.watts:g} W for a busy core"
+    return [
+        known(MEASURED, "processor seconds", cost.cpu_seconds),
+        known(MEASURED, text, cost.watt_hours),
+    ]
 
 
 def _accountability(facts: dict[str, Any], checked: int) -> list[Entry]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nefele.accountable.cost import Cost
 from nefele.report.pictures import Picture, pictures_in
 from nefele.report.view import Step, View
 from nefele.runs.config import RunConfig
@@ -121,6 +122,8 @@ def _facts(config: RunConfig, facts: dict[str, Any], p: int) -> list[tuple[str, 
     found.append(
         ("certified gap", "none" if gap is None else f"{gap_text(gap)} (tol {config.tol:g})")
     )
+    if "cpu_seconds" in facts:
+        found.append(("energy", Cost(cpu_seconds=facts["cpu_seconds"]).text()))
     found += [(name, number) for name, number in facts["versions"].items()]
     return found
 

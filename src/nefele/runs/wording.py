@@ -6,6 +6,7 @@ from typing import Any
 
 from nefele._checks import Array
 
+PRICE = "price.svg"
 PICTURES = {  # of a run, in the order of the report: title and words
     "graph.svg": (
         "The graph, examined",
@@ -40,7 +41,7 @@ PICTURES = {  # of a run, in the order of the report: title and words
         "Which labels matter",
         "How far all models together move, at most, when one label of a node changes by one.",
     ),
-    "price.svg": (
+    PRICE: (
         "What does privacy cost?",
         "Error at held-out rows against epsilon, beside own data only and the fit without noise. "
         "Made of raw rows: not for others.",
@@ -48,6 +49,17 @@ PICTURES = {  # of a run, in the order of the report: title and words
     "contraction.svg": (
         "How fast would gradient descent be?",
         "The bound on its error, without an eigenvalue of the whole problem: safe, not sharp.",
+    ),
+    "errors.svg": (
+        "Whom does it serve badly?",
+        "Error of each node at its held-out rows, the largest first; hatched: the worst tenth. "
+        "Compare groups that matter by nefele.fairness.",
+    ),
+    "sources.svg": (
+        "What is a model made of?",
+        "Of the node with the fewest rows: the share of its parameters that the rows of each node "
+        "determine, and how much comes directly from its own rows and from each neighbour. For "
+        "other nodes: nefele explain.",
     ),
     "residuals.svg": (
         "What is left over",

@@ -50,6 +50,8 @@ th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--li
   white-space: nowrap; }
 th { font-weight: 600; color: var(--soft); }
 th:first-child, td:first-child, .left { text-align: left; }
+.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words th { text-align: left; }
 code { font-size: .84em; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; max-width: 520px; height: auto; margin: 8px 0; }
 svg text { font: 11px var(--sans); fill: var(--soft); }

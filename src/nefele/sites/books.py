@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from nefele._threads import processor_seconds
 from nefele.runtime.messages import Ledger, Traffic
 from nefele.sites.wire import Packet
 
@@ -29,11 +30,14 @@ class Books:
         All bytes given to the carrier.
     """
 
+    _busy: float  # processor seconds of this process that are not of this run
+
     def __init__(self) -> None:
         self.sent: Ways = {}
         self.heard: Ways = {}
         self.refused: Counter[tuple[str, str]] = Counter()
         self.again = self.wire_bytes = 0
+        self._busy = processor_seconds()
 
     @staticmethod
     def count(ways: Ways, peer: str, packet: Packet) -> None:
@@ -72,6 +76,7 @@ class Books:
                 _add(ways, (peer, what), messages, floats, size)
         self.wire_bytes += int(status.get("bytes_sent") or 0)
         self.again += int(status.get("said_again") or 0)
+        self._busy -= float(status.get("cpu_seconds") or 0.0)
         for text, count in (status.get("refused") or {}).items():
             who, _, why = text.partition(": ")
             self.refused[who, why] += int(count)
@@ -79,7 +84,17 @@ class Books:
     def over_all(self) -> dict[str, Any]:
         """What no journal has, as it stands in the status."""
         refused = {f"{who}: {why}": count for (who, why), count in sorted(self.refused.items())}
-        return {"bytes_sent": self.wire_bytes, "said_again": self.again, "refused": refused}
+        return {
+            "bytes_sent": self.wire_bytes,
+            "said_again": self.again,
+            "cpu_seconds": self.cpu_seconds,
+            "refused": refused,
+        }
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor seconds of the processes of this run so far."""
+        return round(processor_seconds() - self._busy, 3)
 
     def at_least(self, sizes: Iterable[int]) -> None:
         """A killed process wrote down less than it sent: no less than its journal has."""

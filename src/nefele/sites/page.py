@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nefele.accountable.cost import Cost
+from nefele.report.trust import MARKS, Requirement
 from nefele.selection.verdict import COUPLED, OWN, POOLED, Verdict
 from nefele.sites._html import page, says, section, size, table, text, write_html
 from nefele.sites._svg import bars, curves, short
@@ -20,7 +22,11 @@ _SHOWN = 200  # rows of a table
 
 
 def write_page(
-    folder: Path, facts: dict[str, Any], learnt: Learnt | Predicted, driver: Driver
+    folder: Path,
+    facts: dict[str, Any],
+    learnt: Learnt | Predicted,
+    driver: Driver,
+    trust: Sequence[Requirement] = (),
 ) -> None:
     """Write report.html.
 
@@ -34,11 +40,18 @@ def write_page(
         Of run.json.
     learnt : Learnt
     driver : Driver
+    trust : sequence of Requirement
+        What is known of the seven requirements for trustworthy AI.
     """
-    write_html(folder / FILE, render(facts, learnt, driver))
+    write_html(folder / FILE, render(facts, learnt, driver, trust))
 
 
-def render(facts: dict[str, Any], learnt: Learnt | Predicted, driver: Driver) -> str:
+def render(
+    facts: dict[str, Any],
+    learnt: Learnt | Predicted,
+    driver: Driver,
+    trust: Sequence[Requirement] = (),
+) -> str:
     """The page as text."""
     sections = [
         _comparison(facts, learnt),
@@ -47,6 +60,7 @@ def render(facts: dict[str, Any], learnt: Learnt | Predicted, driver: Driver) ->
         _coefficients(facts, learnt),
         _ledger(driver),
         _again(facts),
+        *_trust(trust),
     ]
     about = f"Federation {facts['federation']} · run {facts['run']} · {facts['rows']:,} rows here"
     title = f"{facts['name']} in {facts['federation']}"
@@ -252,6 +266,7 @@ def _again(facts: dict[str, Any]) -> str:
     lines = [
         f"On the wire went {size(facts['bytes_sent'])}, with seals, greetings and what was said "
         f"again: {facts['said_again']:,} messages, since an answer was late.",
+        f"The site took {Cost(cpu_seconds=facts['cpu_seconds']).text()}.",
     ]
     if facts["resumed"]:
         lines.append(
@@ -262,3 +277,25 @@ def _again(facts: dict[str, Any]) -> str:
         return section("Said again, refused", *map(says, lines), says("Nothing was refused."))
     rows = [(why, f"{count:,}") for why, count in facts["refused"].items()]
     return section("Said again, refused", *map(says, lines), table(["refused", "messages"], rows))
+
+
+def _trust(rows: Sequence[Requirement]) -> list[str]:
+    """The seven requirements, one statement to a line."""
+    lines = [
+        (row.name, mark, words) for row in rows for mark in MARKS for words in row.of(mark)
+    ] + [(row.name, "a person must", row.to_do) for row in rows]
+    if not lines:
+        return []
+    order = {row.name: k for k, row in enumerate(rows)}
+    lines.sort(key=lambda line: order[line[0]])
+    shown = [
+        ("" if k and lines[k - 1][0] == name else name, *rest)
+        for k, (name, *rest) in enumerate(lines)
+    ]
+    words = (
+        "Nothing counts as measured or proven without a number; this is no assessment by itself."
+    )
+    body = table(["requirement", "mark", "statement"], shown).replace(
+        "<table>", '<table class="words">'
+    )
+    return [section("Seven requirements", says(words), body, full=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nefele.estimators.design import Design, Rows, make_problem
 from nefele.estimators.fitting import store, take_rows
 from nefele.graph import Graph
 from nefele.result import Record, Result, Status
+from nefele.robust import influence_bound
 from nefele.runs.inputs import feature_frame
 from nefele.runs.spreadsheets import write_csv
 from nefele.runtime.messages import Ledger
@@ -24,9 +26,11 @@ from nefele.sites.driver import Driver
 from nefele.sites.federation import Federation
 from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt
+from nefele.sites.members import plain
 from nefele.sites.models import keep
-from nefele.sites.page import write_page
+from nefele.sites.page import verdict, write_page
 from nefele.sites.predicting import Predicted
+from nefele.sites.trust import site_requirements
 
 NODE = "node"  # column of the node ids in the model
 
@@ -46,7 +50,7 @@ def write_results(
     facts = facts_of(run, learner, learnt, driver) | {"models": models}
     text = json.dumps(facts, indent=2, allow_nan=False)
     write_whole(folder / "run.json", lambda part: part.write_text(text, encoding="utf-8"))
-    write_page(folder, facts, learnt, driver)
+    write_page(folder, facts, learnt, driver, site_requirements(folder, facts))
     return facts
 
 
@@ -207,6 +211,16 @@ def facts_of(
         "kappa": _number(fitted.kappa),
         "rows": round(float(learnt.rows.sample_weight.sum())),
         "privacy": federation.privacy.text(),
+        "robustness": robustness(learner, learnt),
+        "verdict": verdict(learnt),
+        "task": federation.task,
+        "promise": plain(federation.privacy),
+        "nodes": learner.graph.ids[learner.own].tolist(),
+        "edges": _own_edges(learner),
+        "target": federation.target.name,
+        "penalty": federation.penalty,
+        "method": federation.method,
+        "version": version("nefele"),
         "held_out": int(scores.count.sum()),
         "features": [feature.name for feature in federation.features],
         "classes": list(federation.target.classes or ()),
@@ -221,10 +235,32 @@ def facts_of(
         "messages_sent": driver.ledger.messages,
         "numbers_sent": driver.ledger.floats,
         "bytes_sent": driver.wire_bytes,
+        "cpu_seconds": driver.books.cpu_seconds,
         "said_again": driver.again,
         "resumed": driver.resumed,
         "refused": {f"{who}: {why}": n for (who, why), n in sorted(driver.refused.items())},
     }
+
+
+def _own_edges(learner: Learner) -> int:
+    """Edges with an end at this site."""
+    graph = learner.graph
+    return int((np.isin(graph.head, learner.own) | np.isin(graph.tail, learner.own)).sum())
+
+
+def robustness(learner: Learner, learnt: Learnt | Predicted) -> dict[str, Any]:
+    """How far all other sites together can move the models of this one, whatever they do."""
+    if isinstance(learnt, Predicted):
+        return {"number": None, "why": "models of any kind have no common parameters"}
+    problem = learner.problem(learnt.rows, learnt.scales, learnt.alpha)
+    others = np.setdiff1d(np.arange(problem.graph.n_nodes), learner.own)
+    if not len(others):
+        return {"number": None, "why": "there is no other site"}
+    bound = influence_bound(problem, problem.graph.ids[others])
+    if not bound.certified:
+        return {"number": None, "why": bound.reason.removeprefix("None: ")}
+    covered = int(bound.covered.sum())
+    return {"number": float(bound.total), "covered": covered, "honest": len(learner.own)}
 
 
 def _one_model(federation: Federation) -> str:

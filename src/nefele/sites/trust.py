@@ -8,22 +8,56 @@ from typing import Any
 
 import numpy as np
 
+from nefele._words import visible
 from nefele.accountable.fair import worst_tenth
 from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
-from nefele.runs.trust import TO_DO, known, promised
+from nefele.runs.trust import TO_DO, energy, gap_entry, known, promised
 from nefele.selection.verdict import COUPLED, OWN
+from nefele.sites.status import FILE, read_status
 
-_PROOFS = ("dual", "strong convexity")
+_MOST_PEERS = 20
+
+
+_KEYS = {
+    "federation", "name", "bytes_sent", "messages_sent", "numbers_sent", "converged", "gap",
+    "certificate", "held_out", "features", "metric", "errors", "rounds", "refused", "gone",
+}  # fmt: skip
 
 
 def site_facts(folder: Path) -> dict[str, Any] | None:
-    """The facts of run.json if this is the folder of a run at a site; None otherwise."""
+    """The facts of run.json if this is the folder of a run at a site; None otherwise.
+
+    A ValueError for the folder of a site itself, and for a run that is not finished.
+    """
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
+        _check_other(folder)
         return None
-    known_as = isinstance(facts, dict) and "format" not in facts
-    return facts if known_as and {"federation", "bytes_sent", "converged"} <= set(facts) else None
+    if not isinstance(facts, dict) or "format" in facts or "federation" not in facts:
+        return None
+    lost = sorted(_KEYS - set(facts))
+    if lost:
+        raise ValueError(
+            f"{str(folder / 'run.json')!r} must be as the site wrote it; it has no {lost[0]!r}. "
+            "Restore it."
+        )
+    return facts
+
+
+def _check_other(folder: Path) -> None:
+    """Say what is wrong with a folder of a site that has no results."""
+    if (folder / "site.toml").is_file():
+        raise ValueError(
+            f"{str(folder)!r} is the folder of a site; name one of its runs, such as "
+            f"{str(folder / 'run-1')!r}."
+        )
+    if (folder / FILE).is_file():
+        state = read_status(folder)["state"]
+        raise ValueError(
+            f"The run in {str(folder)!r} is not finished (state: {state}). Go on with: nefele site "
+            f"run {folder.parent}"
+        )
 
 
 def site_requirements(folder: Path, facts: dict[str, Any]) -> list[Requirement]:
@@ -37,17 +71,8 @@ def site_requirements(folder: Path, facts: dict[str, Any]) -> list[Requirement]:
             Entry(OPEN, "whether the people concerned know that a model is used"),
         ],
         _fairness(folder),
-        [
-            known(MEASURED, "bytes sent", facts["bytes_sent"]),
-            known(MEASURED, "rounds", facts["rounds"]),
-            Entry(OPEN, "energy: sites do not record processor time"),
-            Entry(OPEN, "what the predictions do to society"),
-        ],
-        [
-            known(MEASURED, "messages of others that were refused", sum(facts["refused"].values())),
-            known(MEASURED, "members that were away", len(facts["gone"])),
-            Entry(OPEN, "audit by somebody else, and redress"),
-        ],
+        _environment(folder, facts),
+        _accountability(facts),
     )
     return [
         Requirement(name, found, to_do)
@@ -63,24 +88,84 @@ def _oversight(facts: dict[str, Any]) -> list[Entry]:
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    gap = facts["gap"] if facts["converged"] else None
-    mark = PROVEN if facts["certificate"] in _PROOFS else MEASURED
+    by = ", by noisy moments" if _promise(facts) else ""
+    error = f"error on own held-out rows ({facts['metric']}{by})"
     return [
-        known(mark, "relative distance of the fit from the optimum, at most", gap),
-        known(
-            MEASURED, f"error on own held-out rows ({facts['metric']})", facts["errors"][COUPLED]
-        ),
-        Entry(OPEN, "how far captured or broken nodes can move the others"),
+        gap_entry(facts),
+        known(MEASURED, error, facts["errors"][COUPLED]),
+        *_moved(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
 
 
+def _moved(facts: dict[str, Any]) -> list[Entry]:
+    """What the other sites can do to the models of this one."""
+    name, found = "how far the other sites can move the own models", facts.get("robustness")
+    if found is None:
+        return [Entry(OPEN, f"{name}: not recorded by the version that made the run")]
+    if found["number"] is None:
+        return [Entry(OPEN, f"{name}: none, because {found['why']}")]
+    text = "move of the own models together, whatever all other sites do, at most (scaled units)"
+    entries = [Entry(PROVEN, text, found["number"])]
+    if found["honest"] > found["covered"]:
+        left = found["honest"] - found["covered"]
+        entries.append(Entry(OPEN, f"{left} own nodes that this bound leaves out"))
+    return entries
+
+
+def _promise(facts: dict[str, Any]) -> dict[str, Any] | None:
+    """What privacy was agreed to; None without."""
+    found = facts.get("promise") or {}
+    return found if found.get("mechanism", "none") != "none" else None
+
+
 def _privacy(facts: dict[str, Any]) -> list[Entry]:
+    promise = _promise(facts)
+    entries = promised(promise)
+    if promise is None and facts.get("privacy", "none") != "none":  # of an older version
+        entries = [Entry(OPEN, f"differential privacy, not checked here: {facts['privacy']}")]
+    if promise is not None:
+        entries.append(Entry(OPEN, "other releases of the same rows: see the account beside them"))
     return [
         known(MEASURED, "messages that left this site", facts["messages_sent"]),
         known(MEASURED, "numbers that left this site", facts["numbers_sent"]),
-        *promised(facts.get("privacy")),
+        *entries,
         Entry(OPEN, "the right to use the rows, and how long they are kept"),
+    ]
+
+
+def _environment(folder: Path, facts: dict[str, Any]) -> list[Entry]:
+    return [
+        known(MEASURED, "bytes sent", facts["bytes_sent"]),
+        *_to_peers(folder),
+        known(MEASURED, "rounds", facts["rounds"]),
+        *energy(facts.get("cpu_seconds")),
+        Entry(OPEN, "energy of the network, of the relay and of the other sites"),
+        Entry(OPEN, "what the predictions do to society"),
+    ]
+
+
+def _to_peers(folder: Path) -> list[Entry]:
+    """Bytes of messages to each peer, each message once; nothing where the ledger is lost."""
+    import polars as pl
+
+    try:
+        table = pl.read_csv(folder / "ledger.csv").filter(pl.col("direction") == "sent")
+        sums = table.group_by("peer").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("peer")
+        found = list(sums.iter_rows())
+    except (OSError, pl.exceptions.PolarsError):
+        return [Entry(OPEN, "bytes to each site: the ledger is lost or was changed")]
+    return [
+        known(MEASURED, f"of these, payload to {visible(str(peer))}", count)
+        for peer, count in found[:_MOST_PEERS]
+    ]
+
+
+def _accountability(facts: dict[str, Any]) -> list[Entry]:
+    return [
+        known(MEASURED, "messages of others that were refused", sum(facts["refused"].values())),
+        known(MEASURED, "members that were away", len(facts["gone"])),
+        Entry(OPEN, "audit by somebody else, and redress"),
     ]
 
 

@@ -1,0 +1,136 @@
+"""What is proven of the final fit of a run about wrong labels and captured nodes, as numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.estimators.design import Design
+from nefele.losses.squared import BoundSquared
+from nefele.penalties import SquaredL2
+from nefele.problem import Problem
+from nefele.robust import WorstNodes, influence_bound, worst_nodes
+from nefele.theory import label_sensitivity
+
+_MOST_DENSE = 1_500  # unknowns of which the least eigenvalue is computed
+_MOST_COMPARED = 300  # nodes that are compared one by one
+_LOOSE = "the losses of nodes are not strongly convex; a ridge term makes them so"
+
+Facts = dict[str, Any]
+
+
+def robustness(problem: Problem, units: str) -> Facts:
+    """The bounds of the optimum of a problem, for run.json.
+
+    Parameters
+    ----------
+    problem : Problem
+    units : str
+        Those of the parameters, in words.
+
+    Returns
+    -------
+    dict
+        `one_label` and `captured`: `number`, or None and `why` there is none; `units`.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, penalty="l2", lam=1.0)
+    >>> found = robustness(problem, "units of the data")
+    >>> round(found["captured"]["number"], 9), found["captured"]["node"]
+    (0.5, '0')
+    >>> round(found["one_label"]["number"], 9)
+    1.0
+    """
+    return {"units": units, "one_label": _one_label(problem), "captured": _captured(problem)}
+
+
+def bounds_of(final: Design, point: tuple[Array, Array], standardize: bool) -> dict[str, Any]:
+    """How the gap of a fit is known, and the bounds, as arrays of a stage."""
+    units = "standardized units" if standardize else "units of the data"
+    if final.layout is not None:
+        units = "units of the estimated deviations"
+    return {
+        "certificate": np.array(final.problem.certificate(*point).form),
+        "robustness": np.array(json.dumps(robustness(final.problem, units))),
+    }
+
+
+def _none(why: str) -> Facts:
+    return {"number": None, "why": why}
+
+
+def _one_label(problem: Problem) -> Facts:
+    """How far all models together move per unit of one training label, at most."""
+    if not isinstance(problem.loss, BoundSquared):
+        return _none("it is known for squared losses only")
+    try:
+        found = _by_strong_convexity(problem)
+        small = problem.graph.n_nodes * problem.d <= _MOST_DENSE
+        if isinstance(problem.penalty, SquaredL2) and problem.coupled and small:
+            found = min(found, float(label_sensitivity(problem).max(initial=0.0)))
+    except (ValueError, np.linalg.LinAlgError) as error:
+        return _none(str(error))
+    return {"number": found} if np.isfinite(found) else _none(_LOOSE)
+
+
+def _by_strong_convexity(problem: Problem) -> float:
+    """The same for every convex penalty: max_r g_r / sqrt(mu_i mu), g_r = 2 c_r ||x_r||.
+
+    The coupling is monotone, so that a change x of the optimum by one label of node i obeys
+    sum_j mu_j ||x_j||^2 <= g_r ||x_i||: ||x_i|| <= g_r / mu_i, and all together are at most
+    g_r / sqrt(mu_i mu), mu the least of the connected component.
+    """
+    assert isinstance(problem.loss, BoundSquared)
+    data, convexity = problem.loss.data, _convexity(problem)
+    parts = problem.graph.components
+    least = np.full(int(parts.max()) + 1, np.inf)
+    np.minimum.at(least, parts, convexity)
+    force = 2 * data.row_weight * np.sqrt((data.X**2).sum(axis=1))
+    with np.errstate(divide="ignore"):
+        moved = force / np.sqrt(convexity[data.row_node] * least[parts[data.row_node]])
+    return float(moved[force > 0].max(initial=0.0))
+
+
+def _convexity(problem: Problem) -> Any:
+    """mu_i of each loss, less what an eigenvalue may be wrong by."""
+    rounding = 4 * problem.d**2 * np.finfo(float).eps * problem.loss.curvature()
+    return np.maximum(problem.loss.strong_convexity() - rounding, 0.0)
+
+
+def _captured(problem: Problem) -> Facts:
+    """How far one node in wrong hands can move the others: the worst one."""
+    graph = problem.graph
+    if graph.n_nodes < 2:
+        return _none("there is one node only")
+    if not (problem.coupled and graph.n_edges):
+        return {"number": 0.0, "node": str(graph.ids[0]), "covered": graph.n_nodes - 1,
+                "honest": graph.n_nodes - 1, "worst": True,
+                "why": "nothing is coupled"}  # fmt: skip
+    one = influence_bound(problem, graph.ids[:1])
+    if not np.isfinite(one.kappa):
+        return _none(one.reason.removeprefix("None: "))
+    compared = graph.n_nodes <= _MOST_COMPARED
+    worst = worst_nodes(problem, 1) if compared else _best_connected(problem)
+    bound = worst.bound
+    if not bound.certified:
+        return _none(_LOOSE)
+    return {
+        "number": float(bound.total),
+        "node": str(worst.nodes[0]),
+        "covered": int(bound.covered.sum()),
+        "honest": graph.n_nodes - 1,
+        "worst": compared,
+        "why": bound.reason,
+    }
+
+
+def _best_connected(problem: Problem) -> WorstNodes:
+    """The node with the largest weight of edges, where comparing all would take too long."""
+    node = problem.graph.ids[[int(problem.graph.weighted_degree.argmax())]]
+    return WorstNodes(node.tolist(), influence_bound(problem, node), False)
