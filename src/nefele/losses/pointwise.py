@@ -87,11 +87,17 @@ class BoundPointwise(BoundRows):
         self.loss = loss
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return self.loss.bind(self.data.subset(nodes))
+        part = self.loss.bind(self.data.subset(nodes))
+        part._compiled = self._compiled  # type: ignore[attr-defined]
+        return part
+
+    @cached_property
+    def _compiled(self) -> bool:
+        return self.data.X.size >= _COMPILED
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         kernel = self.loss.kernel()
-        if kernel is None or not self.smooth or self.data.X.size < _COMPILED:
+        if kernel is None or not self.smooth or not self._compiled:
             return super().prox(v, step, start)
         from nefele._kernels import newton
 

@@ -19,6 +19,7 @@ from nefele.graph import Graph
 from nefele.losses.base import BoundLoss
 from nefele.problem import Problem
 from nefele.program import Exchange, Heard, Program
+from nefele.solvers.primal_dual.fused import Fused, is_uniform
 
 Index = NDArray[np.int64]
 
@@ -39,6 +40,8 @@ class Part:
         Number of the part of each node.
     names : list
         Names of all parts.
+    rank : int array of shape (n_nodes,), optional
+        Place of each node in an order of all nodes in which neighbours are near.
 
     Attributes
     ----------
@@ -48,6 +51,12 @@ class Part:
         Positions of the own nodes in `graph`.
     whole : bool
         Whether all nodes are its own.
+    steady : bool
+        Whether steps must be those of one process to the last bit; it takes larger sums.
+    compiled, uniform : bool
+        Whether the whole problem is one for compiled loops, and whether all its lam A_e are equal.
+    order : int array or None
+        The nodes of `graph` in an order in which neighbours are near, for compiled loops.
     loss : BoundLoss
         Of the own nodes.
     scale : array
@@ -76,7 +85,13 @@ class Part:
     """
 
     def __init__(
-        self, name: Any, problem: Problem, nodes: Index, owner: Index, names: list[Any]
+        self,
+        name: Any,
+        problem: Problem,
+        nodes: Index,
+        owner: Index,
+        names: list[Any],
+        rank: Index | None = None,
     ) -> None:
         whole = problem.graph
         mine = np.zeros(whole.n_nodes, dtype=bool)
@@ -92,7 +107,9 @@ class Part:
             whole.weight[edges],
         )
         self.own = np.searchsorted(local, nodes)
-        self.counted = mine[head]
+        self.counted, self.steady = mine[head], False
+        self.compiled, self.uniform = Fused.fits(problem), is_uniform(problem.scale)
+        self.order = None if rank is None else np.argsort(rank[local])
         self.whole = len(nodes) == whole.n_nodes
         self.loss: BoundLoss = problem.loss if self.whole else problem.loss.restrict(nodes)
         self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d

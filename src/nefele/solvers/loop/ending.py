@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import warnings
 
+from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
 from nefele.solvers.loop.best import Best
 
 
 def finish(
-    best: Best, status: Status, n_iter: int, history: list[Record], tol: float | None, proof: bool
+    problem: Problem,
+    best: Best,
+    status: Status,
+    n_iter: int,
+    history: list[Record],
+    tol: float | None,
+    proof: bool,
 ) -> Result:
     """The best point as a result; warn of what the caller should know."""
     assert best.w is not None
     assert best.dual is not None
-    problem = best.problem
     result = Result(
         problem=problem,
         w=best.w,
