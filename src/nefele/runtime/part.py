@@ -45,6 +45,10 @@ class Part:
 
     Attributes
     ----------
+    nodes, edges : int arrays
+        Positions of the own nodes, and of the edges at them, in the whole graph.
+    ends : int array of shape (2, n_edges)
+        Positions of the edges' ends in the whole graph.
     graph : Graph
         Own nodes and those seen, with the edges at own nodes.
     own : int array
@@ -100,6 +104,7 @@ class Part:
         head, tail = whole.head[edges], whole.tail[edges]
         local = np.union1d(nodes, np.concatenate([head, tail]))
         self.name, self.nodes, self.edges = name, nodes, edges
+        self.ends = np.stack([head, tail])
         self.graph = Graph(
             whole.ids[local],
             np.searchsorted(local, head),
@@ -126,6 +131,14 @@ class Part:
             raise ValueError(f"lam must be > 0, before and after; got {self.lam!r} and {lam!r}.")
         part = copy.copy(self)
         part.lam, part.scale = lam, lam * self.graph.weight
+        return part
+
+    def fresh(self) -> Part:
+        """The same part at zero, for another solve; losses are shared."""
+        part = copy.copy(self)
+        zero = np.zeros((len(self.nodes), self.d)), np.zeros((len(self.edges), self.d))
+        part.w, part.u = part.w1, part.u1 = zero
+        part.rounds = 0
         return part
 
     def placed(self, rows: Array) -> Array:

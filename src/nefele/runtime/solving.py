@@ -39,7 +39,7 @@ class Store(Protocol):
     def save(self, saved: SavedPart) -> Program[None]:
         """Keep the state of this part; done when all parts have theirs."""
 
-    def load(self) -> SavedPart | None:
+    def load(self) -> Program[SavedPart | None]:
         """The state of this part at the last iteration that all parts have kept."""
 
 
@@ -143,9 +143,10 @@ class _Solve:
         self.steps = yield from first_steps(part, solver.printed, solver.gamma)
         self.pace = Pace(self.steps.unit, self.steps.gamma)
         self.at = halves(part, self.steps.size, part.compiled and solver.compiled)
-        saved = None if self.store is None else self.store.load()
-        if saved is not None:
-            yield from self._take_up(saved)
+        if self.store is not None:
+            saved = yield from self.store.load()
+            if saved is not None:
+                yield from self._take_up(saved)
         self._set_steps()
         return self._reached()
 
@@ -170,13 +171,11 @@ class _Solve:
         status = self._reached()
         if status is None and stalled(self.history, True):
             status = Status.STALLED
-        if status is None and stop:
-            status = Status.STOPPED
         solver = self.plan.solver
         if status is None and not solver.printed and solver.gamma is None:
             adapt(self.pace, max(self.guess, self.best.progress))
             self._set_steps()
-        return status
+        return Status.STOPPED if status is None and stop else status
 
     def _examine(self, last: bool = False) -> Program[bool]:
         """Certify the present point, or guess how good it is; whether somebody wants to stop."""
