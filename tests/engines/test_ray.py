@@ -1,29 +1,22 @@
 """Ray: the result of one process, whoever is killed; nothing listens beyond this machine."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
-import psutil
 import pytest
 
 from nefele import solve
 from nefele.losses import Logistic
 from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.cutting import cut
-from nefele.runtime.drivers.ray_actors import Actors, Connected
+from nefele.runtime.drivers.ray_actors import Actors
 from nefele.runtime.job import Job, Packed, links_of
 from nefele.runtime.solving import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
+from tests.engines.listening import LOOPBACK, listening
 from tests.engines.problems import posed
 from tests.engines.ray_instance import small_ray
-from tests.waiting import wait_until
 
 STEPS = PrimalDual(polish=False)
-LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +33,6 @@ def problem():
 @pytest.fixture(scope="module")
 def alone(problem):
     return solve(problem, STEPS, tol=None, max_iter=80)
-
-
-def listening():
-    """Addresses at which this process and all that it has started listen."""
-    me = psutil.Process()
-    found = set()
-    for process in [me, *me.children(recursive=True)]:
-        try:
-            found |= {c.laddr.ip for c in process.net_connections("all") if c.status == "LISTEN"}
-        except psutil.NoSuchProcess:
-            continue
-    return found
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -146,48 +127,3 @@ def test_too_many_parts_for_the_cluster(ray, problem):
 def test_the_callback_stops_the_solve(ray, problem):
     result = solve(problem, tol=1e-13, engine="ray", parts=2, callback=lambda record: True)
     assert result.status == "stopped"
-
-
-ASKS = """
-from nefele import solve
-from tests.engines.problems import posed
-solve(posed(), tol=None, max_iter=100_000, engine="ray", parts=2, checkpoint={folder!r}, every=20)
-"""
-
-
-@pytest.mark.slow
-def test_the_process_that_asked_is_killed_and_the_solve_resumed(problem, tmp_path):
-    asking = subprocess.Popen([sys.executable, "-c", ASKS.format(folder=str(tmp_path))])
-    try:
-        wait_until(lambda: list(tmp_path.glob("checkpoint-*.json")), "a first checkpoint")
-        started = psutil.Process(asking.pid).children(recursive=True)
-    finally:
-        os.kill(asking.pid, signal.SIGKILL)
-        asking.wait()
-    psutil.wait_procs(started, timeout=600)
-    assert not [process for process in started if process.is_running()]
-    last = max(int(path.stem.split("-")[1]) for path in tmp_path.glob("checkpoint-*.json"))
-    n_iter = last + 30
-    result = solve(
-        problem, tol=None, max_iter=n_iter, engine="in_process", parts=3, resume=tmp_path
-    )
-    alone = solve(problem, STEPS, tol=None, max_iter=n_iter)
-    assert np.array_equal(result.w, alone.w)
-
-
-@pytest.mark.slow
-def test_ray_is_started_here_and_ended_when_nobody_has(problem, alone):
-    import ray
-
-    assert not ray.is_initialized()
-    result = solve(problem, tol=None, max_iter=80, engine="ray", parts=2)
-    assert np.array_equal(result.w, alone.w)
-    assert not ray.is_initialized()
-    with Connected(None, 2):
-        assert all(ip.startswith(LOOPBACK) for ip in listening())
-
-
-@pytest.mark.slow
-def test_an_address_without_a_cluster(problem):
-    with pytest.raises(ValueError, match="address must be that of a running Ray cluster"):
-        solve(problem, engine="ray", parts=2, address="auto")

@@ -141,6 +141,10 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
 
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        """Take the formulas of a network with so many nodes and rows, of which this is a part."""
+        return None
+
     def forget(self) -> None:
         """Drop first guesses that earlier calls left, so that equal solves give equal bits."""
         return None

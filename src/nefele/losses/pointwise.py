@@ -95,6 +95,9 @@ class BoundPointwise(BoundRows):
     def _compiled(self) -> bool:
         return self.data.X.size >= _COMPILED
 
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        self._compiled = n_rows * self.data.d >= _COMPILED
+
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         kernel = self.loss.kernel()
         if kernel is None or not self.smooth or not self._compiled:

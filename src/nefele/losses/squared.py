@@ -135,6 +135,10 @@ class BoundSquared(BoundPointwise):
         """Whether to save time by H_i w - b_i, a little less accurate than a sum over rows."""
         return self.smooth and not self._wide and self.n_nodes * self.d >= _LARGE
 
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        super().sized(n_nodes, n_rows)
+        self._many_nodes = self.smooth and not self._wide and n_nodes * self.d >= _LARGE
+
     @cached_property
     def _wide(self) -> bool:
         return self.d >= _MANY and 2 * int(self.data.counts.max(initial=0)) <= self.d

@@ -49,6 +49,8 @@ class Part:
         Positions of the own nodes, and of the edges at them, in the whole graph.
     ends : int array of shape (2, n_edges)
         Positions of the edges' ends in the whole graph.
+    ids : array
+        Ids of the own nodes.
     graph : Graph
         Own nodes and those seen, with the edges at own nodes.
     own : int array
@@ -104,7 +106,7 @@ class Part:
         head, tail = whole.head[edges], whole.tail[edges]
         local = np.union1d(nodes, np.concatenate([head, tail]))
         self.name, self.nodes, self.edges = name, nodes, edges
-        self.ends = np.stack([head, tail])
+        self.ends, self.ids = np.stack([head, tail]), whole.ids[nodes]
         self.graph = Graph(
             whole.ids[local],
             np.searchsorted(local, head),
