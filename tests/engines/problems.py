@@ -1,6 +1,7 @@
 """Problems for solves by parts, small enough to be quick and large enough for compiled loops."""
 
 import numpy as np
+import polars as pl
 
 from nefele import Graph, LocalData, Problem
 from nefele.graphs import grid
@@ -24,3 +25,21 @@ def posed(loss="squared", penalty="l2", side=14, seed=0, weights=True, lam=0.15,
         y = np.where(y > 0, 1.0, -1.0) if loss != "squared" else y
         rows.append(None if rng.random() < 0.2 else (X, y))
     return Problem(graph, LocalData.from_list(rows), loss, penalty, lam=lam)
+
+
+def written(folder, problem, text=False, kind="parquet", **more):
+    """The rows and edges of a problem as files, in no particular order of nodes."""
+    data, graph = problem.data, problem.graph
+    name = np.array([f"n{i:04d}" for i in range(graph.n_nodes)]) if text else graph.ids
+    rng = np.random.default_rng(3)
+    order = rng.permutation(graph.n_nodes)
+    rows = np.concatenate([np.arange(data.ptr[i], data.ptr[i + 1]) for i in order])
+    table = {"place": name[data.row_node[rows]]}
+    table |= {f"f{j}": data.X[rows, j] for j in range(data.d)} | {"y": data.y[rows]}
+    table |= {key: np.asarray(values)[data.row_node[rows]] for key, values in more.items()}
+    pairs = {"source": name[graph.head], "target": name[graph.tail], "weight": graph.weight}
+    paths = folder / f"rows.{kind}", folder / f"edges.{kind}"
+    for path, columns in zip(paths, (table, pairs), strict=True):
+        frame = pl.DataFrame(columns)
+        frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
+    return paths

@@ -9,27 +9,9 @@ from nefele.engines import partition, solve_parts
 from nefele.engines.tables import read_index, read_part
 from nefele.losses import Logistic
 from nefele.solvers import PrimalDual
-from tests.engines.problems import posed
+from tests.engines.problems import posed, written
 
 STEPS = PrimalDual(polish=False)
-
-
-def written(folder, problem, text=False, kind="parquet", **more):
-    """The rows and edges of a problem as files, in no particular order of nodes."""
-    data, graph = problem.data, problem.graph
-    name = np.array([f"n{i:04d}" for i in range(graph.n_nodes)]) if text else graph.ids
-    rng = np.random.default_rng(3)
-    order = rng.permutation(graph.n_nodes)
-    rows = np.concatenate([np.arange(data.ptr[i], data.ptr[i + 1]) for i in order])
-    table = {"place": name[data.row_node[rows]]}
-    table |= {f"f{j}": data.X[rows, j] for j in range(data.d)} | {"y": data.y[rows]}
-    table |= {key: np.asarray(values)[data.row_node[rows]] for key, values in more.items()}
-    pairs = {"source": name[graph.head], "target": name[graph.tail], "weight": graph.weight}
-    paths = folder / f"rows.{kind}", folder / f"edges.{kind}"
-    for path, columns in zip(paths, (table, pairs), strict=True):
-        frame = pl.DataFrame(columns)
-        frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
-    return paths
 
 
 NAMES = {"node": "place", "target": "y"}

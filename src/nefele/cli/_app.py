@@ -23,6 +23,7 @@ from nefele.cli.check import check
 from nefele.cli.federation import federation
 from nefele.cli.fit import fit, init, run
 from nefele.cli.graph import graph
+from nefele.cli.parts import fit_parts, partition
 from nefele.cli.predict import predict
 from nefele.cli.relay import app as relay
 from nefele.cli.reproduce import reproduce
@@ -116,7 +117,7 @@ def _root(
 
 
 _RUNS = (demo, check, graph, fit, predict, report, path, audit, trust, attack, init, run, reproduce)
-for _command in _RUNS:
-    app.command(_command.__name__)(_command)
+for _command in (*_RUNS, partition, fit_parts):
+    app.command(_command.__name__.replace("_", "-"))(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):
     app.add_typer(_room, name=_name)

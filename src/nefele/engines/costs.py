@@ -22,6 +22,13 @@ class PartCosts:
         Seconds of own work, of waiting for rows, of waiting for sums.
     exchanges, messages, bytes : int
         Exchanges of rows, the messages in them, and the bytes that they sent.
+
+    Examples
+    --------
+    >>> part = PartCosts(10, 20, 2, compute=3.0, exchange=1.0, sums=0.0, exchanges=5, messages=5,
+    ...                  bytes=80)
+    >>> part.compute + part.exchange + part.sums
+    4.0
     """
 
     nodes: int

@@ -120,6 +120,12 @@ class PartsFit:
     n_iter : int
     history : list of Record
     costs : Costs
+
+    Examples
+    --------
+    >>> costs = Costs("ray", [], seconds=4.0)
+    >>> PartsFit("fit", 2.0, 1e-5, 2e-5, "dual", Status.OPTIMAL, 100, [], costs).converged
+    True
     """
 
     out: str

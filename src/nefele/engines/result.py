@@ -21,6 +21,15 @@ class PartsResult(Result):
     ----------
     costs : Costs
         Seconds by phase and part, bytes, imbalance, and what bounds the speed.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, solve
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> result = solve(problem, engine="in_process", parts=2)
+    >>> result.converged, [part.seen for part in result.costs.parts]
+    (True, [1, 1])
     """
 
     costs: Costs = field(repr=False)

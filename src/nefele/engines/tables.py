@@ -46,6 +46,17 @@ class PartTable:
     head, tail : int arrays of shape (n_edges,)
         Positions of the ends of each edge at own nodes, head < tail, ascending.
     weight : array of shape (n_edges,)
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> table = PartTable(  # node 0 of part 0, joined to node 1 of part 1
+    ...     position=np.array([0, 1]), part=np.array([0, 1]), component=np.zeros(2, dtype=int),
+    ...     ids=np.array(["a", "b"]), counts=np.array([1, 0]), X=np.ones((1, 1)), y=one,
+    ...     head=np.array([0]), tail=np.array([1]), weight=one,
+    ... )
+    >>> len(table.digest())
+    64
     """
 
     position: Index
@@ -82,6 +93,11 @@ class Entry:
     sha256 : str
     lightest, heaviest : float
         Least and largest weight of an edge; nan without edges.
+
+    Examples
+    --------
+    >>> Entry(10, 20, 60, [1], "0" * 64, 1.0, 1.0).neighbours
+    [1]
     """
 
     nodes: int
@@ -104,6 +120,12 @@ class PartsIndex:
         Names of columns.
     components : int
     parts : list of Entry
+
+    Examples
+    --------
+    >>> entries = [Entry(10, 20, 60, [1], "0" * 64, 1.0, 1.0)] * 2
+    >>> PartsIndex(["x"], "y", "node", 1, entries).total("rows")
+    120
     """
 
     features: list[str]
@@ -128,7 +150,22 @@ def part_file(folder: str, number: int) -> str:
 
 
 def write_part(folder: str, number: int, table: PartTable, features: Sequence[str]) -> Entry:
-    """Write the file of one part; returns what the index must know of it."""
+    """Write the file of one part; returns what the index must know of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> one, two = np.ones(1), np.array([0, 1])
+    >>> tables = [
+    ...     PartTable(two, two, 0 * two, two, counts, np.ones((1, 1)), one, two[:1], two[1:], one)
+    ...     for counts in (np.array([1, 0]), np.array([0, 1]))
+    ... ]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     entries = [write_part(folder, k, table, ["x"]) for k, table in enumerate(tables)]
+    ...     write_index(folder, PartsIndex(["x"], "y", "node", 1, entries))
+    ...     read_index(folder).total("edges")
+    1
+    """
     import polars as pl
 
     own = table.part == number
@@ -158,7 +195,17 @@ def write_part(folder: str, number: int, table: PartTable, features: Sequence[st
 
 
 def write_index(folder: str, index: PartsIndex) -> None:
-    """Write what makes the files of all parts one network: the last thing to do."""
+    """Write what makes the files of all parts one network: the last thing to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> entries = [Entry(10, 20, 60, [], "0" * 64, 1.0, 1.0)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_index(folder, PartsIndex(["x"], "y", "node", 1, entries))
+    ...     read_index(folder).features
+    ['x']
+    """
     import polars as pl
 
     facts = {

@@ -35,7 +35,8 @@ class GTVClassifier(RowsClassifier, GTVBase):
     Parameters
     ----------
     graph, node, alpha, penalty, fit_intercept, couple, couple_intercept, weighting, standardize, \
-scale, hub, features, coords, unseen, solver, tol, max_iter, privacy
+scale, hub, features, coords, unseen, solver, tol, max_iter, engine, \
+privacy
         See `GTVRegressor`.
     loss : str or Loss
         "logistic" (multinomial when there are more than two classes), "hinge" (two classes, no
