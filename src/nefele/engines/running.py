@@ -11,7 +11,6 @@ from nefele.result import Record
 from nefele.runtime.drivers.in_process import InProcess
 from nefele.runtime.drivers.line import Costs
 from nefele.runtime.job import Done, Job
-from nefele.runtime.solving import solve_part
 
 T = TypeVar("T")
 Watch = Callable[[Record], Any]
@@ -21,12 +20,11 @@ _RESTARTS = 20  # workers that may be lost in one solve
 
 def _in_process(job: Job, sources: list[Any], watch: Watch | None) -> tuple[list[Done], int]:
     parts = [source.open() for source in sources]
-    stores = [None if job.kept is None else job.kept.store(p, p.name, job.parts) for p in parts]
     watches: list[Watch] = [lambda record: None for _ in parts]
     watches[0] = watch or watches[0]
     programs = {
-        part.name: solve_part(part, job.plan, store, told)
-        for part, store, told in zip(parts, stores, watches, strict=True)
+        part.name: job.program(part, part.name, told)
+        for part, told in zip(parts, watches, strict=True)
     }
     costs = {part.name: Costs() for part in parts}
     timed = {name: _timed(program, costs[name]) for name, program in programs.items()}

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nefele.program import Program
 from nefele.result import Record
 from nefele.runtime.checkpoints import Checkpoints
 from nefele.runtime.drivers.line import Costs, Line, Post
@@ -63,6 +64,11 @@ class Job:
         """How many there are."""
         return len(self.links)
 
+    def program(self, part: Part, number: int, watch: Watch) -> Program[Ended]:
+        """What a part has to do."""
+        store = None if self.kept is None else self.kept.store(part, number, self.parts)
+        return solve_part(part, self.plan, store, watch)
+
 
 @dataclass
 class Done:
@@ -98,8 +104,7 @@ class Told:
 def work(job: Job, number: int, source: Source, part: Part, post: Post, watch: Watch) -> Done:
     """Do one part's share of a job, by messages to the others."""
     line = Line(number, Tree(job.links), post)
-    store = None if job.kept is None else job.kept.store(part, number, job.parts)
-    ended = line.drive(solve_part(part, job.plan, store, watch))
+    ended = line.drive(job.program(part, number, watch))
     seen = part.graph.n_nodes - len(part.nodes)
     counts = len(part.nodes), part.graph.n_edges, seen
     return Done(source.close(part, ended), line.costs, *counts)

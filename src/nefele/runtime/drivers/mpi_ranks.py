@@ -192,14 +192,23 @@ def main(folder: Path) -> None:
     """One of the processes that were started here."""
     mpi = mpi_module()
     rank = mpi.COMM_WORLD.Get_rank()
-    job, source = _read(folder / "job"), _read(folder / f"source-{rank}")
-    told = _ToFolder(folder) if rank == 0 else Told()
     try:
-        _write(folder / f"done-{rank}", work(job, rank, source, source.open(), RankPost(mpi), told))
+        job, source = _read(folder / "job"), _read(folder / f"source-{rank}")
+        told = _ToFolder(folder) if rank == 0 else Told()
+        done = work(job, rank, source, source.open(), RankPost(mpi), told)
+        _write(folder / f"done-{rank}", done)
     except Exception as error:
-        _write(folder / f"error-{rank}", error)
+        _write_error(folder / f"error-{rank}", error)
         mpi.COMM_WORLD.Abort(1)
     mpi.COMM_WORLD.Barrier()
+
+
+def _write_error(path: Path, error: Exception) -> None:
+    """The error, or its words where it cannot be written as it is."""
+    try:
+        _write(path, error)
+    except Exception:
+        _write(path, RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 if __name__ == "__main__":
