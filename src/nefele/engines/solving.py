@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from typing import Any
 
 from nefele._checks import check_count, check_flag, check_number, type_name
@@ -54,7 +53,7 @@ def solve(
     solver : str or Solver
         "auto", a name ("primal_dual", "newton", "algorithm1", "admm", "pd_gradient", "spdhg",
         "fedrelax", "quadratic_cg", "local") or a Solver object. An engine takes "auto",
-        "primal_dual", "algorithm1" or a `PrimalDual`, and polishes nothing.
+        "primal_dual", "algorithm1" or a `PrimalDual`.
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int, optional
@@ -165,7 +164,7 @@ def make_plan(solver: Any, tol: Any, max_iter: Any) -> Plan:
     elif max_iter is None:
         raise ValueError("tol=None runs exactly max_iter iterations; give max_iter.")
     most = found.max_iter if max_iter is None else check_count(max_iter, "max_iter", low=1)
-    return Plan(replace(found, polish=False), tol, most)
+    return Plan(found, tol, most)
 
 
 def default_parts(n_nodes: int) -> int:

@@ -27,6 +27,9 @@ class Halves(Protocol):
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:
         """Go on with these steps."""
 
+    def set_w(self, w: Array) -> None:
+        """Go on from other parameters of the own nodes."""
+
     def nodes(self, relax: float) -> Rows:
         """The primal half; what each neighbouring part must be told."""
 
@@ -66,6 +69,9 @@ class PlainHalves:
 
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:
         self.tau, self.sigma = tau, sigma
+
+    def set_w(self, w: Array) -> None:
+        self.w = w
 
     def nodes(self, relax: float) -> Rows:
         part = self.part
@@ -121,6 +127,9 @@ class CompiledHalves(Fused):
             k: Any = self.kernels
             k.affine_prox(self.loss.H, self.loss.b, tau, np.empty(0, dtype=np.int64), A, c)
         self.A[self.own], self.c[self.own] = A, c
+
+    def set_w(self, w: Array) -> None:
+        self.w[self.own] = w
 
     def nodes(self, relax: float) -> Rows:
         return self._nodes(self.w, self.u, self.q, relax)

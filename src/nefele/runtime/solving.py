@@ -1,7 +1,7 @@
 """A whole solve as a program: iterations, certificates and checkpoints of one part among others.
 
-It goes as `nefele.solve` with `PrimalDual(polish=False)` does: the same stages, the same steps, the
-same points examined. All decisions rest on sums over all parts, so that all parts take the same.
+It goes as `nefele.solve` with a `PrimalDual` does: the same stages, the same steps, the same points
+examined. All decisions rest on sums over all parts, so that all parts take the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from nefele.program import Program, largest, total
 from nefele.result import Record, Status, relative_gap
 from nefele.runtime.halves import Halves, halves, iteration
 from nefele.runtime.part import Part
+from nefele.runtime.reducing import reduced
 from nefele.runtime.saved import SavedPart
 from nefele.solvers import PrimalDual
 from nefele.solvers.base import settled
@@ -50,7 +51,7 @@ class Plan:
     Attributes
     ----------
     solver : PrimalDual
-        Its steps and over-relaxation; nothing is polished.
+        Its steps, its over-relaxation, and whether reduced problems are solved at examined points.
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int
@@ -181,6 +182,8 @@ class _Solve:
         """Certify the present point, or guess how good it is; whether somebody wants to stop."""
         tol, relax = self.plan.tol, self.plan.solver.relax
         w, u = yield from self.at.unrelaxed(relax if tol is None else None)
+        if tol is not None and self.plan.solver.polish:
+            w = yield from self._improved(w, u)
         found = None
         smooth = not (yield from largest(not self.part.loss.smooth))
         if tol is not None and smooth:
@@ -193,6 +196,21 @@ class _Solve:
         record = Record(self.k, best.objective, best.gap, seconds, best.guess, rate)
         self.history.append(record)
         return bool((yield from largest(self.watch(record) is True)))
+
+    def _improved(self, w: Array, u: Array) -> Program[Array]:
+        """The point with groups moved as wholes, if that is better; the iteration goes on there."""
+        part = self.part
+        better = yield from reduced(part, w, u)
+        if better is None:
+            return w
+        values = []
+        for point in (better, w):
+            seen = yield from part.seen(point, "parameters")
+            values.append((yield from objective_of(part, point, seen)))
+        if not values[0] <= values[1]:
+            return w
+        self.at.set_w(better)
+        return better
 
     def _certified(self, w: Array, u: Array, tol: float) -> Program[Certificate]:
         found = yield from certify(self.part, w, u, tol=tol)
