@@ -99,10 +99,15 @@ def million(side: int, tol: float, engines: list[str], parts: int) -> None:
             result = solve(problem, tol=tol, **options)
         print(
             f"  {name}: {time.perf_counter() - started:.1f} s, {result.n_iter} iterations, gap "
-            f"{result.gap:.1e}, {result.status}, {memory.most:.1f} GB"
+            f"{result.gap:.1e}, {result.status}, {memory.most:.1f} GB",
+            flush=True,
         )
         if options.get("engine"):
             print(f"    {result.costs}")
+            made = cut(problem, parts)
+            job = Timed(Plan(STEPS, None, 1), links_of(made))
+            done, _ = run_job(name, job, [Packed.of(part) for part in made], None, None)
+            print(f"    {1e3 * np.median(done[0].ended[0]):.1f} ms an iteration", flush=True)
     if "dask" in engines:
         from engines_dask import dask_iterations
 
