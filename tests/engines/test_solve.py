@@ -1,6 +1,7 @@
 """`nefele.solve` by parts: checkpoints, restarts with other parts, costs, and what is refused."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,50 @@ def test_checkpoints_of_other_problems_are_refused(problem, tmp_path):
     assert [k for k, _ in common(tmp_path)] == [12]
 
 
+def test_what_losses_remember_is_kept(tmp_path):
+    target = posed("absolute")
+    whole = by_parts(target, 30)
+    by_parts(target, 20, checkpoint=tmp_path, every=10)
+    assert np.array_equal(by_parts(target, 30, resume=tmp_path).w, whole.w)
+
+
+def test_checkpoints_that_cannot_be_written_cost_a_warning(problem, alone, tmp_path, monkeypatch):
+    def full(path, *content):
+        if "00001" in path.name:
+            raise OSError(28, "No space left on device")
+        return write_record(path, *content)
+
+    from nefele._records import write_record
+
+    monkeypatch.setattr("nefele.runtime.checkpoints.write_record", full)
+    with pytest.warns(UserWarning, match="could not be written by 1 parts .*No space left"):
+        result = by_parts(problem, checkpoint=tmp_path, every=30)
+    assert np.array_equal(result.w, alone.w) and not common(tmp_path)
+
+
+# -- other problems ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-3])
+def test_nodes_that_nothing_couples(lam):
+    graph = nefele.Graph.from_edges([(0, 1)], nodes=range(4))
+    data = nefele.LocalData.from_list([([[1.0]], [float(i)]) for i in range(4)])
+    target = nefele.Problem(graph, data, lam=lam)
+    result = solve(target, engine="in_process", parts=[0, 1, 0, 1])
+    assert result.converged
+    np.testing.assert_allclose(result.w[:, 0], [lam / 2, 1 - lam / 2, 2, 3], atol=2e-3)
+
+
+def test_components_without_data_stay_at_zero():
+    graph = nefele.Graph.from_edges([(0, 1), (2, 3)])
+    data = nefele.LocalData.from_list([([[1.0]], [1.0]), ([[1.0]], [3.0]), None, None])
+    target = nefele.Problem(graph, data, lam=0.1)
+    with pytest.warns(nefele.DataWarning, match="2 nodes are not connected to any data"):
+        result = solve(target, engine="in_process", parts=2)
+    assert result.undetermined.tolist() == [False, False, True, True]
+    assert not result.w[2:].any()
+
+
 # -- what is refused --------------------------------------------------------------------------
 
 
@@ -199,3 +244,29 @@ def test_every_must_be_a_count(problem, tmp_path):
     with pytest.raises(ValueError, match="every must be"):
         by_parts(problem, checkpoint=tmp_path / "new", every=0)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("ray", "ray"), ("mpi4py", "mpi"), ("pymetis", "parts")]
+)
+def test_packages_that_are_missing_are_named(problem, monkeypatch, module, extra):
+    engine = {"ray": "ray", "mpi4py": "mpi", "pymetis": "in_process"}[module]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"pip install \"nefele\[{extra}\]\""):
+        solve(problem, tol=None, max_iter=5, engine=engine, parts=2)
+
+
+class Own:
+    """A loss of a user's own, for all nodes at once."""
+
+    def value(self, w):
+        return (w**2).sum(axis=1)
+
+    def grad(self, w):
+        return 2 * w
+
+
+def test_a_loss_that_cannot_be_cut(problem):
+    target = nefele.Problem(problem.graph, problem.data, loss=Own(), lam=0.1)
+    with pytest.raises(ValueError, match="must be one that can be cut into parts"):
+        solve(target, engine="in_process", parts=2)

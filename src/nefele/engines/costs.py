@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 
+from nefele._checks import outside
 from nefele.runtime.job import Done
 
 _EVEN = 1.2  # most work of a part, relative to the mean, that counts as even
@@ -107,6 +109,18 @@ class Costs:
             f"{self.engine}, {len(self.parts)} parts, {self.seconds:.1f} s: bound by {bound} "
             f"({of}; {others}). Work is {even}: the slowest part has {self.imbalance:.2f} times "
             f"the mean. {sent:,} bytes in {messages:,} messages.{lost}"
+        )
+
+
+def warn_unsaved(done: list[Done]) -> None:
+    """Warn of checkpoints that could not be written."""
+    why = [one.ended.unsaved for one in done if one.ended.unsaved]
+    if why:
+        warnings.warn(
+            f"Checkpoints could not be written by {len(why)} parts ({why[0]}); the last one that "
+            "all parts have stays.",
+            UserWarning,
+            stacklevel=outside(),
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from nefele._checks import check_flag, check_number
 from nefele._files import write_whole
 from nefele.data import LocalData
-from nefele.engines.costs import Costs, costs_of
+from nefele.engines.costs import Costs, costs_of, warn_unsaved
 from nefele.engines.running import run_job
 from nefele.engines.solving import check_engine, make_plan
 from nefele.engines.tables import PartsIndex, PartTable, place, read_index, read_part
@@ -232,6 +232,7 @@ def solve_parts(
     started = time.perf_counter()
     done, lost = run_job(engine, job, sources, callback, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
+    warn_unsaved(done)
     ended = done[0].ended
     facts = {
         "objective": ended.objective,

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from nefele._checks import check_count, check_flag, check_number, type_name
-from nefele.engines.costs import costs_of
+from nefele.engines.costs import costs_of, warn_unsaved
 from nefele.engines.result import gathered
 from nefele.engines.running import ENGINES, run_job
 from nefele.problem import Problem
@@ -136,6 +136,7 @@ def solve(
     done, lost = run_job(engine, job, [Packed.of(part) for part in made], callback, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     result = gathered(problem, made, done, costs)
+    warn_unsaved(done)
     warn(result, tol, True)
     return result
 

@@ -29,7 +29,7 @@ _KIND, _VERSION = "nefele part of a checkpoint", 1
 _COMMON = re.compile(r"checkpoint-(\d{9})\.json")
 _KEPT = 2  # checkpoints
 _OLD = 3600.0  # seconds after which what a process left half-written may be removed
-_NODE, _EDGE = "node_", "edge_"
+_NODE, _EDGE, _LOSS = "node_", "edge_", "loss_"  # how names of arrays begin
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ class PartStore:
         arrays: Arrays = {"nodes": part.nodes, "ends": part.ends}
         arrays |= {_NODE + name: rows for name, rows in saved.nodes.items()}
         arrays |= {_EDGE + name: rows for name, rows in saved.edges.items()}
+        arrays |= {_LOSS + name: rows for name, rows in saved.memory.items()}
         try:
             write_record(self._file(saved.k, self.number), _KIND, _VERSION, facts, arrays)
         except OSError as error:
@@ -252,6 +253,8 @@ def _keys(ends: Any, size: int) -> Any:
 
 
 def _saved(k: int, facts: dict[str, Any], arrays: Arrays) -> SavedPart:
-    nodes = {n.removeprefix(_NODE): a for n, a in arrays.items() if n.startswith(_NODE)}
-    edges = {n.removeprefix(_EDGE): a for n, a in arrays.items() if n.startswith(_EDGE)}
-    return SavedPart(k, nodes, edges, facts)
+    kinds = [
+        {name.removeprefix(kind): a for name, a in arrays.items() if name.startswith(kind)}
+        for kind in (_NODE, _EDGE, _LOSS)
+    ]
+    return SavedPart(k, kinds[0], kinds[1], facts, kinds[2])

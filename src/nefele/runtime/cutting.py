@@ -44,7 +44,12 @@ def cut(problem: Problem, parts: Any) -> list[Part]:
         rank = np.empty(problem.graph.n_nodes, dtype=np.int64)
         rank[order] = np.arange(problem.graph.n_nodes)
     names = list(range(int(owner.max()) + 1))
-    made = [Part(k, problem, np.flatnonzero(owner == k), owner, names, rank) for k in names]
+    try:
+        made = [Part(k, problem, np.flatnonzero(owner == k), owner, names, rank) for k in names]
+    except TypeError as error:
+        raise ValueError(
+            f"The loss must be one that can be cut into parts; {error} Solve without an engine."
+        ) from None
     for part in made:
         part.steady = True
     return made

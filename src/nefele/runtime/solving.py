@@ -32,7 +32,9 @@ _MOST_SPARED = 3  # times in a row
 
 
 class Store(Protocol):
-    """Where a part keeps its state, and finds it again."""
+    """Where a part keeps its state, and finds it again; `failed` says why it could not, if so."""
+
+    failed: str
 
     def due(self, k: int) -> bool:
         """Whether iteration k is to be kept."""
@@ -76,6 +78,8 @@ class Ended:
     status : Status
     n_iter : int
     history : list of Record
+    unsaved : str
+        Why this part could not write a checkpoint, if so.
     """
 
     w: Array = field(repr=False)
@@ -88,6 +92,7 @@ class Ended:
     status: Status
     n_iter: int
     history: list[Record] = field(repr=False)
+    unsaved: str = ""
 
 
 Watch = Callable[[Record], Any]
@@ -253,6 +258,7 @@ class _Solve:
             status=status,
             n_iter=self.k,
             history=self.history,
+            unsaved="" if self.store is None else self.store.failed,
         )
 
     def _failed(self) -> Ended:
@@ -286,7 +292,7 @@ class _Solve:
             "seconds": time.perf_counter() - self.started,
             "history": [list(record) for record in self.history],
         }
-        return SavedPart(self.k, nodes, edges, facts)
+        return SavedPart(self.k, nodes, edges, facts, self.part.loss.memory())
 
     def _take_up(self, saved: SavedPart) -> Program[None]:
         """Go on where a checkpoint was written; what it holds of proofs is proven again."""
@@ -297,6 +303,8 @@ class _Solve:
         pace = self.pace
         pace.gamma, pace.last, pace.pace, pace.turn = facts["pace"]
         self.at.take(saved.nodes, saved.edges)
+        if saved.memory:
+            part.loss.recall(saved.memory)
         self.history = [Record(*row) for row in facts["history"]]
         if "best_w" not in saved.nodes:
             return
