@@ -37,12 +37,12 @@ STEPS = PrimalDual(polish=False)
 # -- what an exchange costs -------------------------------------------------------------------
 
 
-def overhead(side: int) -> None:
+def overhead(side: int, engines: list[str]) -> None:
     """Seconds of an iteration beyond the work of the slower part, against an empty exchange."""
     made = cut(instances.e(side), 2)
     job = Timed(Plan(STEPS, None, 1), links_of(made))
     print(f"overhead, {side * side:,} nodes, 2 parts, {BLOCKS * EACH} iterations")
-    for engine in ("mpi", "ray"):
+    for engine in engines:
         done, _ = run_job(engine, job, [Packed.of(part) for part in made], None, None)
         (periods, first, empty, sent), (_, second, _, _) = (one.ended for one in done)
         work = np.maximum(first, second)
@@ -196,7 +196,7 @@ def main() -> None:
     here = str(Path(__file__).parent)  # workers must find what is timed
     os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
     if given.what == "overhead":
-        overhead(given.side or 316)
+        overhead(given.side or 316, [name for name in given.engines if name != "dask"])
     elif given.what == "million":
         million(given.side or 1000, given.tol, given.engines, given.parts)
     else:

@@ -21,6 +21,7 @@ from tests.engines.deadly import Deadly
 from tests.engines.problems import posed
 
 STEPS = PrimalDual(polish=False)
+PARTS = [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 4))]
 ROOT = Path(__file__).parents[2]
 ALONE = Path(__file__).with_name("alone.sh")
 MPIEXEC = Path(sysconfig.get_path("scripts")) / "mpiexec"
@@ -44,7 +45,7 @@ def alone(problem):
     return solve(problem, STEPS, tol=None, max_iter=80)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("parts", PARTS)
 def test_the_bits_of_one_process(problem, alone, parts):
     result = solve(problem, tol=None, max_iter=80, engine="mpi", parts=parts)
     assert np.array_equal(result.w, alone.w)
@@ -83,11 +84,13 @@ def test_processes_killed_in_an_iteration_and_in_writing(problem, alone, tmp_pat
     assert lost == 2 and np.array_equal(w, alone.w)
 
 
+@pytest.mark.slow
 def test_processes_are_not_started_for_ever(problem, tmp_path):
     with pytest.raises(RuntimeError, match="may be lost at most 0 times"):
         run_deadly(problem, tmp_path, restarts=0, at=((5, 1),))
 
 
+@pytest.mark.slow
 def test_progress_is_told_and_may_end_the_solve(problem):
     seen = []
     result = solve(problem, tol=1e-13, engine="mpi", parts=2, callback=lambda r: not seen.append(r))
@@ -95,6 +98,7 @@ def test_progress_is_told_and_may_end_the_solve(problem):
     assert all(isinstance(record.gap, float) for record in seen)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_process_is_that_of_the_solve(problem, tmp_path):
     solve(problem, tol=None, max_iter=10, engine="in_process", parts=2, checkpoint=tmp_path)
     for path in tmp_path.glob("part-*"):
@@ -115,7 +119,7 @@ except ValueError as error:
 """
 
 
-@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("parts", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_that_a_scheduler_has_started(alone, parts):
     start = [ALONE, MPIEXEC, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--mca", "btl", "self,sm"]
     run = subprocess.run(

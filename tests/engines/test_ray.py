@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from nefele import solve
+from nefele import load, solve
+from nefele.cli._app import app
+from nefele.engines import partition, solve_parts
 from nefele.losses import Logistic
 from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.cutting import cut
@@ -13,10 +16,11 @@ from nefele.runtime.solving import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
 from tests.engines.listening import LOOPBACK, listening
-from tests.engines.problems import posed
+from tests.engines.problems import posed, written
 from tests.engines.ray_instance import small_ray
 
 STEPS = PrimalDual(polish=False)
+PARTS = [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 4))]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,7 @@ def alone(problem):
     return solve(problem, STEPS, tol=None, max_iter=80)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("parts", PARTS)
 def test_the_bits_of_one_process(ray, problem, alone, parts):
     result = solve(problem, tol=None, max_iter=80, engine="ray", parts=parts)
     assert np.array_equal(result.w, alone.w)
@@ -106,11 +110,13 @@ def test_an_actor_killed_before_the_first_checkpoint(ray, problem, alone, tmp_pa
     assert lost == 1 and np.array_equal(w, alone.w)
 
 
+@pytest.mark.slow
 def test_actors_are_not_replaced_for_ever(ray, problem, tmp_path):
     with pytest.raises(RuntimeError, match="At most 0 actors may be lost"):
         run_actors(problem, tmp_path, restarts=0, at=((5, 1),))
 
 
+@pytest.mark.slow
 def test_an_error_of_an_actor_is_that_of_the_solve(ray, problem, tmp_path):
     solve(problem, tol=None, max_iter=10, engine="in_process", parts=2, checkpoint=tmp_path)
     for path in tmp_path.glob("part-*"):
@@ -124,6 +130,26 @@ def test_too_many_parts_for_the_cluster(ray, problem):
         solve(problem, tol=None, max_iter=5, engine="ray", parts=5)
 
 
+@pytest.mark.slow
 def test_the_callback_stops_the_solve(ray, problem):
     result = solve(problem, tol=1e-13, engine="ray", parts=2, callback=lambda record: True)
     assert result.status == "stopped"
+
+
+def test_actors_read_their_own_parts_and_write_their_own_parameters(ray, problem, alone, tmp_path):
+    names = {"node": "place", "target": "y"}
+    partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **names)
+    options = {"lam": problem.lam, "tol": None, "max_iter": 80, "intercept": False}
+    fit = solve_parts(tmp_path / "parts", tmp_path / "fit", engine="ray", **options)
+    found = fit.parameters().sort("place").collect().drop("place").to_numpy()
+    assert np.array_equal(found, alone.w)
+
+
+@pytest.mark.slow
+def test_a_run_with_ray(ray, tmp_path):
+    data, edges = written(tmp_path, posed(side=6), kind="csv")
+    line = ["fit", data, "--node", "place", "--target", "y", "--graph", edges, "--penalty", "l2"]
+    line += ["--alpha", 0.3, "--engine", "ray", "--parts", 2, "--allow-isolates"]
+    done = CliRunner().invoke(app, [str(word) for word in [*line, "--out", tmp_path / "run"]])
+    assert done.exit_code == 0, done.output
+    assert load(tmp_path / "run" / "model.nefele").status_ == "optimal"

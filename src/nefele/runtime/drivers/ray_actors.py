@@ -78,7 +78,8 @@ class ActorPost:
 
     def __init__(self, number: int, attempt: int, peers: dict[int, Any], box: Mailbox) -> None:
         self.number, self.attempt, self.box = number, attempt, box
-        self.hear = {k: peer.hear.options(concurrency_group=_POST) for k, peer in peers.items()}
+        quick = {"concurrency_group": _POST, "num_returns": 0, "enable_task_events": False}
+        self.hear = {k: peer.hear.options(**quick) for k, peer in peers.items()}
         self.sent: dict[tuple[int, int], int] = defaultdict(int)
         self.taken: dict[tuple[int, int], int] = defaultdict(int)
 
