@@ -28,7 +28,7 @@ from nefele.engines import PartsIndex, PartTable, solve_parts, write_index, writ
 from nefele.engines.running import run_job
 from nefele.runtime.cutting import cut
 from nefele.runtime.job import Packed, links_of
-from nefele.runtime.solving import Plan
+from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 
 STEPS = PrimalDual(polish=False)

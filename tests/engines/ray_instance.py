@@ -3,14 +3,14 @@
 import os
 from contextlib import contextmanager
 
-from nefele.runtime.drivers.ray_actors import _LOCAL
+from nefele.runtime.drivers.ray_cluster import LOCAL
 
 
 @contextmanager
 def small_ray():
     """A Ray with four CPUs on paper, as a test module needs it; yields the module `ray`."""
-    before = {name: os.environ.get(name) for name in _LOCAL}
-    os.environ.update(_LOCAL)
+    before = {name: os.environ.get(name) for name in LOCAL}
+    os.environ.update(LOCAL)
     import ray
 
     ray.init(

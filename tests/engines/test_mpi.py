@@ -15,7 +15,7 @@ from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.cutting import cut
 from nefele.runtime.drivers.mpi_ranks import run_ranks
 from nefele.runtime.job import Job, Packed, links_of
-from nefele.runtime.solving import Plan
+from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
 from tests.engines.problems import posed

@@ -1,5 +1,8 @@
 """Ray: the result of one process, whoever is killed; nothing listens beyond this machine."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +15,7 @@ from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.cutting import cut
 from nefele.runtime.drivers.ray_actors import Actors
 from nefele.runtime.job import Job, Packed, links_of
-from nefele.runtime.solving import Plan
+from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
 from tests.engines.listening import LOOPBACK, listening
@@ -153,3 +156,21 @@ def test_a_run_with_ray(ray, tmp_path):
     done = CliRunner().invoke(app, [str(word) for word in [*line, "--out", tmp_path / "run"]])
     assert done.exit_code == 0, done.output
     assert load(tmp_path / "run" / "model.nefele").status_ == "optimal"
+
+
+ASKS = """
+import numpy as np
+from nefele import solve
+from tests.engines.problems import posed
+result = solve(posed(), tol=None, max_iter=80, engine="ray", parts=2, address={address!r})
+print(np.float64(result.w.sum()).hex())
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_that_runs_already(ray, alone):
+    address = ray.get_runtime_context().gcs_address
+    asking = [sys.executable, "-c", ASKS.format(address=address)]
+    run = subprocess.run(asking, capture_output=True, text=True, check=True, timeout=600)
+    assert np.float64(alone.w.sum()).hex() in run.stdout
+    assert ray.is_initialized() and ray.cluster_resources()["CPU"] == 4

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from nefele import solve
-from nefele.runtime.drivers.ray_actors import Connected
+from nefele.runtime.drivers.ray_cluster import Connected
 from nefele.solvers import PrimalDual
 from tests.engines.listening import LOOPBACK, listening
 from tests.engines.problems import posed

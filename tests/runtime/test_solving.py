@@ -7,7 +7,8 @@ from nefele.losses import Logistic
 from nefele.program import run_alone, steady_totals
 from nefele.runtime import InProcess
 from nefele.runtime.cutting import cut, owners
-from nefele.runtime.solving import Plan, solve_part
+from nefele.runtime.plan import Plan
+from nefele.runtime.solving import solve_part
 from nefele.solvers import PrimalDual, solve
 from nefele.solvers.primal_dual.fused import Fused, good_order
 from tests.engines.problems import posed

@@ -26,7 +26,7 @@ from nefele.result import Record, Status
 from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.job import Job
 from nefele.runtime.part import Part
-from nefele.runtime.solving import Ended
+from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
 from nefele.solvers.loop.checkpoint import solver_name
 from nefele.solvers.primal_dual.fused import Fused

@@ -69,7 +69,8 @@ def run_job(
         from nefele.runtime.drivers.mpi_ranks import run_ranks
 
         return run_ranks(job, sources, watch, _RESTARTS)
-    from nefele.runtime.drivers.ray_actors import Actors, Connected
+    from nefele.runtime.drivers.ray_actors import Actors
+    from nefele.runtime.drivers.ray_cluster import Connected
 
     with Connected(address, job.parts):
         actors = Actors(job, sources, _RESTARTS, watch)

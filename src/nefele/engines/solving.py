@@ -15,7 +15,7 @@ from nefele.result import Result
 from nefele.runtime.checkpoints import Checkpoints, checkpoints
 from nefele.runtime.cutting import cut
 from nefele.runtime.job import Job, Packed, links_of
-from nefele.runtime.solving import Plan
+from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 from nefele.solvers import solve as solve_here
 from nefele.solvers.loop import Callback

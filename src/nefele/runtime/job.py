@@ -11,7 +11,8 @@ from nefele.result import Record
 from nefele.runtime.checkpoints import Checkpoints
 from nefele.runtime.drivers.line import Costs, Line, Post
 from nefele.runtime.part import Part
-from nefele.runtime.solving import Ended, Plan, Watch, solve_part
+from nefele.runtime.plan import Ended, Plan, Watch
+from nefele.runtime.solving import solve_part
 from nefele.runtime.tree import Tree
 
 
