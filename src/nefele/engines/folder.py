@@ -16,19 +16,17 @@ from nefele._files import write_whole
 from nefele.data import LocalData
 from nefele.engines.costs import Costs, costs_of, warn_unsaved
 from nefele.engines.running import run_job
-from nefele.engines.solving import check_engine, make_plan
+from nefele.engines.solving import check_engine, keep_in, make_plan
 from nefele.engines.tables import PartsIndex, PartTable, place, read_index, read_part
 from nefele.graph import Graph
 from nefele.losses import as_loss
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import Record, Status
-from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.job import Job
 from nefele.runtime.part import Part
 from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
-from nefele.solvers.loop.checkpoint import solver_name
 from nefele.solvers.primal_dual.fused import Fused
 
 _RESULT = "result.json"
@@ -216,15 +214,9 @@ def solve_parts(
         raise ValueError(f"callback must be callable; got {callback!r}.")
     lam = check_number(lam, "lam", low=0.0, strict=True)
     terms = Terms(as_loss(loss), as_penalty(penalty), lam, check_flag(intercept, "intercept"))
-    where = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
-    index = read_index(where)
-    to = _out(out)
-    kept = None
-    if checkpoint is not None or resume is not None:
-        if checkpoint is not None and resume is not None and str(checkpoint) != str(resume):
-            raise ValueError("resume and checkpoint must be the same folder with an engine.")
-        marks = {"problem": _mark(index, terms), "solver": solver_name(plan.solver)}
-        kept = checkpoints(checkpoint or resume, every, marks, resume=resume is not None)
+    where = _place(folder)
+    index, to = read_index(where), _out(out)
+    kept = keep_in(checkpoint, resume, every, plan, lambda: _mark(index, terms))
     job = Job(plan, {k: part.neighbours for k, part in enumerate(index.parts)}, kept)
     numbers = range(len(index.parts))
     to.mkdir(parents=True, exist_ok=True)
@@ -233,19 +225,19 @@ def solve_parts(
     done, lost = run_job(engine, job, sources, callback, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     warn_unsaved(done)
-    ended = done[0].ended
-    facts = {
-        "objective": ended.objective,
-        "gap": ended.gap,
-        "gap_abs": ended.gap_abs,
-        "certificate": ended.certificate,
-        "status": ended.status,
-        "n_iter": ended.n_iter,
-    }
-    history = [list(record) for record in ended.history]
-    text = json.dumps({**facts, "lam": lam, "history": history, "costs": str(costs)}, indent=1)
+    names = ("objective", "gap", "gap_abs", "certificate", "status", "n_iter", "history")
+    facts: dict[str, Any] = {name: getattr(done[0].ended, name) for name in names}
+    text = json.dumps({**facts, "lam": lam, "costs": str(costs)}, indent=1)
     write_whole(to / _RESULT, lambda path: path.write_text(text, encoding="utf-8"))
-    return PartsFit(str(to), **facts, history=ended.history, costs=costs)  # type: ignore[arg-type]
+    return PartsFit(str(to), **facts, costs=costs)
+
+
+def _place(folder: Any) -> str:
+    """The folder as all workers find it, wherever they were started."""
+    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+        raise ValueError(f"folder must be the path of a folder of parts; got {folder!r}.")
+    text = os.fspath(folder)
+    return text if "://" in text else str(Path(text).resolve())
 
 
 def _out(out: Any) -> Path:

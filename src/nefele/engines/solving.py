@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from nefele._checks import check_count, check_flag, check_number, type_name
@@ -129,7 +130,7 @@ def solve(
         raise ValueError(f"callback must be callable; got {callback!r}.")
     plan = make_plan(solver, tol, max_iter)
     plan.solver.check(problem)
-    kept = _kept(problem, plan, checkpoint, resume, every)
+    kept = keep_in(checkpoint, resume, every, plan, lambda: fingerprint(problem))
     made = cut(problem, default_parts(problem.graph.n_nodes) if parts is None else parts)
     job = Job(plan, links_of(made), kept)
     started = time.perf_counter()
@@ -173,9 +174,10 @@ def default_parts(n_nodes: int) -> int:
     return max(1, min(os.cpu_count() or 1, n_nodes))
 
 
-def _kept(
-    problem: Problem, plan: Plan, checkpoint: Any, resume: Any, every: Any
+def keep_in(
+    checkpoint: Any, resume: Any, every: Any, plan: Plan, mark: Callable[[], str]
 ) -> Checkpoints | None:
+    """Where the state of a solve is kept, if it is; `mark` tells its problem from others."""
     if resume is None and checkpoint is None:
         return None
     if resume is not None and checkpoint is not None and str(resume) != str(checkpoint):
@@ -183,7 +185,7 @@ def _kept(
             f"resume and checkpoint must be the same folder with an engine; got {resume!r} and "
             f"{checkpoint!r}."
         )
-    marks = {"problem": fingerprint(problem), "solver": solver_name(plan.solver)}
+    marks = {"problem": mark(), "solver": solver_name(plan.solver)}
     folder = resume if checkpoint is None else checkpoint
     return checkpoints(folder, every, marks, resume=resume is not None)
 
