@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
-  bench-sites-peers bench-grouped bench-robust check-byzfl clean
+  bench-sites-peers bench-engines bench-grouped bench-robust check-byzfl clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -61,6 +61,11 @@ bench-peers: $(PEERS)/prox_tv/.installed $(PEERS)/cut_pursuit/.installed
 
 # Frameworks that the benchmark of sites compares with; with torch each takes gigabytes.
 bench-sites-peers: $(PEERS)/nvflare/.installed $(PEERS)/p2pfl/.installed
+
+bench-engines: $(STAMP)
+	$(BIN)/python benchmarks/engines.py overhead
+	$(BIN)/python benchmarks/engines.py million
+	$(BIN)/python benchmarks/engines.py ten_million --engines ray
 
 bench-sites: $(STAMP)
 	$(BIN)/python benchmarks/sites.py

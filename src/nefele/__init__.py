@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         baselines,
         datasets,
         encoding,
+        engines,
         estimators,
         flavours,
         graph_learning,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from nefele.certificate import Certificate
     from nefele.data import LocalData
     from nefele.encoding import TableEncoder
+    from nefele.engines import solve
     from nefele.estimators import (
         ConvexClustering,
         ForwardWithinNode,
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from nefele.paths import PathResult, lam_max, path
     from nefele.problem import Problem
     from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
-    from nefele.solvers import solve
 
 __version__ = "0.1.0"
 
@@ -89,6 +90,7 @@ __all__ = [
     "components_of",
     "datasets",
     "encoding",
+    "engines",
     "estimators",
     "explain",
     "fairness",
@@ -121,6 +123,7 @@ _LAZY = {
     "certificate": ("Certificate",),
     "data": ("LocalData",),
     "encoding": ("TableEncoder",),
+    "engines": ("solve",),
     "estimators": (
         "ConvexClustering",
         "ForwardWithinNode",
@@ -142,7 +145,6 @@ _LAZY = {
     "paths": ("PathResult", "lam_max", "path"),
     "problem": ("Problem",),
     "result": ("ConvergenceWarning", "DataWarning", "Record", "Result", "Status"),
-    "solvers": ("solve",),
 }
 _HOME = {name: package for package, names in _LAZY.items() for name in names}
 _PACKAGES = set(__all__) - set(_HOME)

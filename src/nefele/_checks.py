@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -120,3 +121,11 @@ def check_name(value: str, names: Iterable[str], what: str) -> str:
 def _cut(text: Any, most: int = 100) -> str:
     """A name for a message, cut where it gets long."""
     return str(text) if len(str(text)) <= most else f"{str(text)[:most]}..."
+
+
+def outside() -> int:
+    """The `stacklevel` of a warning that should name the line outside of nefele."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("nefele."):
+        frame, level = frame.f_back, level + 1
+    return level

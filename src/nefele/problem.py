@@ -50,7 +50,7 @@ class Problem:
 
     # As a part of a network it is all of it: see `nefele.certificate.posed`.
     own = counted = slice(None)
-    whole = True
+    whole = steady = True
 
     def __init__(
         self,

@@ -14,10 +14,24 @@ import numpy as np
 
 from nefele._checks import Array
 
-__all__ = ["Exchange", "Heard", "Program", "Sum", "Work", "largest", "run_alone", "total"]
+__all__ = [
+    "Exchange",
+    "Heard",
+    "Program",
+    "Sum",
+    "Work",
+    "largest",
+    "run_alone",
+    "steady_totals",
+    "total",
+]
 
 T = TypeVar("T")
 Program = Generator[Any, Any, T]
+
+_GRIDS = 4  # pieces of a number
+_DROPPED = 52  # bits by which a grid's step is below its size
+_ROWS = 65_536  # cut at a time, to save memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +92,46 @@ def total(value: Any) -> Program[float]:
 def largest(value: Any) -> Program[float]:
     """The largest of one number over all parts."""
     return float((yield Sum(np.array([value], dtype=float), largest=True))[0])
+
+
+def steady_totals(*arrays: Array) -> Program[list[Array]]:
+    """Sums over the first axis and over all parts, the same bits however the rows are spread.
+
+    Each number is cut into pieces on grids so coarse that all sums of pieces are exact, whatever
+    their order; what the last grid drops is far below rounding.
+
+    Examples
+    --------
+    >>> rows = np.array([0.25, 1e16, 0.5, -1e16])
+    >>> [float(run_alone(steady_totals(some))[0]) for some in (rows, rows[::-1])]
+    [0.75, 0.75]
+    """
+    sizes = [np.abs(rows).max(axis=0, initial=0.0).ravel() for rows in arrays]
+    tops = yield Sum(np.concatenate(sizes), largest=True)
+    count = yield from total(max(len(rows) for rows in arrays))
+    pieces = []
+    for rows, top in zip(
+        arrays, np.split(tops, np.cumsum([s.size for s in sizes])[:-1]), strict=True
+    ):
+        pieces.append(_pieces(rows.reshape(len(rows), top.size), top, count))
+    sums = yield Sum(np.concatenate(pieces, axis=1))
+    found = np.split(sums[::-1].sum(axis=0), np.cumsum([s.size for s in sizes])[:-1])
+    return [f.reshape(rows.shape[1:]) for f, rows in zip(found, arrays, strict=True)]
+
+
+def _pieces(rows: Array, top: Array, count: float) -> Array:
+    """Sums of the pieces on each grid, the coarsest first, shape (_GRIDS, columns)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        grid = 1.5 * 2.0 ** (np.frexp(top)[1] + np.frexp(count)[1])  # > 1.5 count top
+        out = np.zeros((_GRIDS, rows.shape[1]))
+        for first in range(0, len(rows), _ROWS):
+            rest = rows[first : first + _ROWS]
+            unit = grid
+            for level in range(_GRIDS):
+                piece = (rest + unit) - unit
+                out[level] += piece.sum(axis=0)
+                rest, unit = rest - piece, unit * 2.0**-_DROPPED * 2.0 ** np.frexp(count)[1]
+    return out
 
 
 def between(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +190,15 @@ def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]
     return graph.joined(equal)
 
 
-def relative_gap(problem: Problem, objective: float, gap_abs: float) -> float:
+class Scaled(Protocol):
+    """What has a scale for gaps: a problem, or a part of one."""
+
+    @property
+    def objective_at_zero(self) -> float:
+        """objective(0)."""
+
+
+def relative_gap(problem: Scaled, objective: float, gap_abs: float) -> float:
     """gap_abs / max(|objective|, 1e-6 * |objective(0)|); 0 when both are 0, inf if not finite."""
     return 0.0 if gap_abs == 0 else as_relative(gap_abs, objective, problem.objective_at_zero)
 

@@ -6,7 +6,6 @@ import pytest
 from nefele import LocalData, Problem
 from nefele.graphs import grid
 from nefele.losses import Squared, pointwise, squared
-from nefele.losses import base as loss_base
 from nefele.losses.rows import RowDual
 
 
@@ -23,7 +22,6 @@ def problem(request):
 def large(problem, monkeypatch):
     monkeypatch.setattr(squared, "_LARGE", 1)
     monkeypatch.setattr(pointwise, "_LARGE", 1)
-    monkeypatch.setattr(loss_base, "_COMPILED", 1)
     return Squared(l2=0.1).bind(problem.data)
 
 

@@ -13,7 +13,7 @@ from nefele.graphs import grid
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, SquaredL2
 from nefele.solvers import PrimalDual
 from nefele.solvers.primal_dual import fused
-from nefele.solvers.primal_dual.fused import Fused, Layout, Turns
+from nefele.solvers.primal_dual.fused import Fused, Layout, Turns, good_order
 from tests.waiting import LONG
 
 PENALTIES = [L2Norm(), L1Norm(), SquaredL2(), HuberPenalty(0.3)]
@@ -144,7 +144,7 @@ def test_small_or_unknown_problems_are_not_compiled():
 
 def test_layout_shortens_edges_of_a_badly_numbered_grid_and_is_invisible():
     graph = shuffled_grid(150)
-    layout = Layout(graph)
+    layout = Layout(graph, good_order(graph))
     assert layout.order is not None
     head = np.repeat(np.arange(graph.n_nodes), np.diff(layout.ptr))
     assert (head < layout.tail).all()
@@ -171,7 +171,7 @@ def test_reordered_iteration_equals_numpy():
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_blocks_may_run_side_by_side(graph, chunk):
     """In either phase no node is touched by the edges or proxes of two blocks."""
-    layout = Layout(GRAPHS[graph])
+    layout = Layout(GRAPHS[graph], good_order(GRAPHS[graph]))
     n = GRAPHS[graph].n_nodes
     reach = layout.reach(chunk)
     bounds, cuts = layout.blocks(reach, chunk, 16)

@@ -23,6 +23,7 @@ RULES = Rules(
             "baselines",
             "datasets",
             "encoding",
+            "engines",
             "graph_learning",
             "mixed",
             "privacy",
@@ -46,6 +47,7 @@ RULES = Rules(
         "result": {"problem"},
         "paths": {"solvers"},
         "baselines": {"runtime"},
+        "engines": {"runtime"},
         "robust": {"theory"},
         "runtime": {"privacy", "robust"},
         "accountable": {"estimators"},
@@ -106,7 +108,7 @@ def test_the_checker_sees_the_imports_of_this_package(tree):
     assert {
         ("nefele.solvers.base", "nefele.problem"),
         ("nefele.problem", "nefele.certificate"),
-        ("nefele.cli._demo_fits", "nefele.solvers"),  # `from nefele import solve`
+        ("nefele.cli._demo_fits", "nefele.engines"),  # `from nefele import solve`
         ("nefele.cli.fit", "nefele.runs.config"),  # while type-checking
     } <= seen
 

@@ -1,13 +1,19 @@
 """Passes over the edges of a large graph, those of node i being ptr[i] to ptr[i + 1].
 
-Compiled for any number of parameters: memory bounds them, not arithmetic.
+Compiled for any number of parameters: memory bounds them, not arithmetic. Sums are taken in the
+order of a product with a sparse matrix, and rounded as there: parts of a graph, large or small,
+must give the same bits.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
 
-from nefele._kernels.compiled import kernel
+_njit: Any = numba.njit
+kernel = _njit(cache=True, nogil=True)
 
 
 @kernel

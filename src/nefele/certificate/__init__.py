@@ -1,6 +1,6 @@
 """How far from the optimum, proven: a lower bound from a flow and the losses' duals."""
 
-from nefele.certificate.bound import Certificate, Origin, certify
-from nefele.certificate.guess import estimate
+from nefele.certificate.bound import Certificate, Origin, certify, objective_of
+from nefele.certificate.guess import estimate, guess
 
-__all__ = ["Certificate", "Origin", "certify", "estimate"]
+__all__ = ["Certificate", "Origin", "certify", "estimate", "guess", "objective_of"]

@@ -115,7 +115,7 @@ def certify(
     proves a relative gap of `tol` need not be improved.
     """
     seen = yield from problem.seen(w, "parameters")
-    objective = yield from _objective(problem, w, seen)
+    objective = yield from objective_of(problem, w, seen)
     given, room = u, None  # the caller's flow, and memory for the next one
     u = inside(problem, u)
     out = problem.outflow(u)
@@ -155,7 +155,7 @@ def certify(
     return best
 
 
-def _objective(problem: Posed, w: Array, seen: Array) -> Program[float]:
+def objective_of(problem: Posed, w: Array, seen: Array) -> Program[float]:
     """The value of (NFL 16), summed over all parts."""
     value = problem.loss.value(w).sum()
     return (yield from total(value + variation(problem, seen) if problem.coupled else value))
@@ -276,7 +276,7 @@ def _radius_bound(
     edges = fenchel_young(problem, u, there) if problem.coupled else 0.0
     guessed = yield from largest(not ((mu > 0) | (error == 0)).all())
     lower = yield from total(-edges - float(nodes.sum()))
-    lower += yield from _objective(problem, point, there)
+    lower += yield from objective_of(problem, point, there)
     lower = lower if np.isfinite(lower) else -np.inf
     form = "estimated radius" if guessed else "strong convexity"
     return Certificate(objective, lower, form, 0.0, u.copy(), lower)

@@ -20,7 +20,7 @@ from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_progra
 from nefele.certificate.posed import Posed
 from nefele.losses.base import DualPoint
 from nefele.penalties import L1Norm, L2Norm, SquaredL2
-from nefele.program import Program, Sum, largest, run_alone, total
+from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
 
@@ -120,10 +120,10 @@ class FlowOnly:
         yield
 
 
-def node_give(problem: Posed, w: Array, u: Array) -> Array:
-    """Sum of the room left to the flows at each node, shape (n_nodes, 1 or d)."""
-    give = problem.penalty.give(u, problem.scale, run_alone(typical(problem, w)), _LEAST)
-    return problem.graph.at_ends(give)
+def node_give(problem: Posed, w: Array, u: Array) -> Program[Array]:
+    """Sum of the room left to the flows at each own node, shape (n_own, 1 or d)."""
+    give = problem.penalty.give(u, problem.scale, (yield from typical(problem, w)), _LEAST)
+    return problem.graph.at_ends(give)[problem.own]
 
 
 def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | None = None) -> Array:

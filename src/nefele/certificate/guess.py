@@ -7,17 +7,24 @@ import numpy as np
 from nefele._checks import Array
 from nefele.certificate.correction import fenchel_young, node_give
 from nefele.certificate.posed import Posed, inside
+from nefele.program import Program, run_alone, total
 
 
 def estimate(problem: Posed, w: Array, u: Array) -> float:
-    """A guess of the gap, without proof and without solving a system.
+    """A guess of the gap of a whole problem, without proof and without solving a system.
 
     Fenchel-Young residuals of the edges, which no correction removes, plus what the error of the
     dual point's equation costs when each node corrects it by itself. For smooth losses.
     """
-    graph, loss = problem.graph, problem.loss
+    return run_alone(guess(problem, w, u))
+
+
+def guess(problem: Posed, w: Array, u: Array) -> Program[float]:
+    """The same as a program for each part."""
+    loss = problem.loss
     u = inside(problem, u)
-    curvature, off = loss.curvature(), loss.grad(w) + graph.div(u)
-    edges = fenchel_young(problem, u, w)
-    bend = curvature[:, None] + node_give(problem, w, u)
-    return float(edges + (off**2 / np.where(bend > 0, bend, 1.0)).sum())
+    curvature, off = loss.curvature(), loss.grad(w) + problem.outflow(u)
+    seen = yield from problem.seen(w, "parameters")
+    edges = yield from total(fenchel_young(problem, u, seen))
+    bend = curvature[:, None] + (yield from node_give(problem, w, u))
+    return edges + (yield from total((off**2 / np.where(bend > 0, bend, 1.0)).sum()))

@@ -21,7 +21,8 @@ class Posed(Protocol):
 
     A part has a graph of its own nodes, those of its neighbours that they see, and the edges at
     own nodes. `own` picks the own nodes, the only ones with losses, and `counted` the edges that
-    enter into sums here; of a whole problem that is all of them.
+    enter into sums here; of a whole problem that is all of them. `steady` says that the steps of a
+    solve must be the same to the last bit however the nodes are spread over parts.
     """
 
     graph: Graph
@@ -30,6 +31,7 @@ class Posed(Protocol):
     lam: float
     own: Any
     counted: Any
+    steady: bool
 
     @property
     def whole(self) -> bool:

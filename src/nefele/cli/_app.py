@@ -24,6 +24,7 @@ from nefele.cli.explain import explain
 from nefele.cli.federation import federation
 from nefele.cli.fit import fit, init, run
 from nefele.cli.graph import graph
+from nefele.cli.parts import fit_parts, partition
 from nefele.cli.predict import predict
 from nefele.cli.relay import app as relay
 from nefele.cli.reproduce import reproduce
@@ -132,7 +133,7 @@ _RUNS = (
     run,
     reproduce,
 )
-for _command in _RUNS:
-    app.command(_command.__name__)(_command)
+for _command in (*_RUNS, partition, fit_parts):
+    app.command(_command.__name__.replace("_", "-"))(_command)
 for _room, _name in ((federation, "federation"), (relay, "relay"), (site, "site")):
     app.add_typer(_room, name=_name)

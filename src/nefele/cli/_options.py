@@ -52,6 +52,16 @@ TotalEpsilon = Annotated[
     Flag(help="What all runs may spend, for a new account.", show_default="--epsilon"),
 ]
 
+Engine = Annotated[
+    str | None,
+    Flag(help="ray, mpi or in_process: the final fit by parts.", show_default="this process"),
+]
+Parts = Annotated[int | None, Flag(help="Parts on an engine.", show_default="one for each CPU")]
+Address = Annotated[
+    str | None,
+    Flag(help="Of a Ray cluster, or auto.", show_default="Ray on this machine alone"),
+]
+
 
 def split_names(text: str | None, option: str) -> tuple[str, ...] | None:
     """Names with commas between them; a ValueError when there are none.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe
 from nefele.data import LocalData
+from nefele.engines import solve
 from nefele.estimators import design as designs
 from nefele.estimators import private
 from nefele.estimators.design import Design, Rows
@@ -65,6 +66,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
     alpha: float = 1.0
     loss: Any = "squared"
     explainable: float = 1.0
+    engine: Any = None
 
     # -- for the subclasses -------------------------------------------------------------------
 
@@ -248,9 +250,12 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         with warnings.catch_warnings():
             if not design.coupled.all():  # said below: not all of their parameters are 0
                 warnings.filterwarnings("ignore", ".* not connected to any data", DataWarning)
-            result = whole_solve(
-                design.problem, self.solver, tol=self.tol, max_iter=self.max_iter, w0=w0, u0=u0
-            )
+            options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+            if self.engine is None:
+                result = whole_solve(design.problem, self.solver, w0=w0, u0=u0, **options)
+            else:  # begins at zero
+                chosen = engine_options(self.engine)
+                result = solve(design.problem, self.solver, **options, **chosen)
         lost = result.undetermined
         if lost.any() and not design.coupled.all():
             some = "coupled parameters are set to 0, the others"
@@ -325,6 +330,24 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         X, ids = self._rows_to_predict(X, node_ids)
         warn_outside(self, X)
         return raw(self, X, ids)
+
+
+def engine_options(engine: Any) -> dict[str, Any]:
+    """The options of `nefele.solve` that an estimator's `engine` stands for.
+
+    Examples
+    --------
+    >>> engine_options("ray"), engine_options({"engine": "mpi", "parts": 4})
+    ({'engine': 'ray'}, {'engine': 'mpi', 'parts': 4})
+    """
+    given = {"engine": engine} if isinstance(engine, str) else engine
+    known = ("engine", "parts", "address", "checkpoint", "every", "resume")
+    if not isinstance(given, dict) or "engine" not in given or not set(given) <= set(known):
+        raise ValueError(
+            'engine must be None, a name such as "ray", or a dict with "engine" and perhaps '
+            f"{', '.join(known[1:])}; got {engine!r}."
+        )
+    return dict(given)
 
 
 def as_loss(loss: Any, names: dict[str, type[Loss]]) -> Loss:

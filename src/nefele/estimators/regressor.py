@@ -84,6 +84,9 @@ class GTVRegressor(RowsRegressor, GTVBase):
         expect of some rows: explainable empirical risk minimisation. 0 leaves them out.
     solver, tol, max_iter
         See `nefele.solve`; tol is the certified relative gap.
+    engine : None, str or dict
+        Who solves: None, this process; a name of `nefele.solve`, such as "ray"; or a dict of its
+        options, such as {"engine": "ray", "parts": 8, "address": "auto"}.
     privacy : nefele.privacy.Privacy, optional
         A guarantee of differential privacy for all that leaves the nodes, and for the models:
         with the squared loss these are fitted to noisy moments, otherwise by noisy updates.

@@ -15,7 +15,6 @@ from nefele.data import LocalData
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
 _NEWTON_STEPS, _HALVINGS = 100, 40  # at most, of a pooled fit and of each of its steps
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
-_COMPILED = 20_000  # numbers from which compiled loops pay off
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
 
 
@@ -135,8 +134,16 @@ class BoundLoss(ABC):
         return np.where(ok[groups, None], trial, w), np.where(ok, new, value)
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        """The losses of some nodes only, given by position: what a single site holds."""
+        """The losses of some nodes only, given by position: what a single site holds.
+
+        Where the formula depends on the size of the problem, it stays that of all nodes, so that
+        a part of a network rounds as one process does.
+        """
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
+
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        """Take the formulas of a network with so many nodes and rows, of which this is a part."""
+        return None
 
     def forget(self) -> None:
         """Drop first guesses that earlier calls left, so that equal solves give equal bits."""
@@ -226,9 +233,9 @@ class DualPoint(ABC):
         """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,)."""
 
 
-def block_product(blocks: Array, x: Array) -> Array:
+def block_product(blocks: Array, x: Array, compiled: bool) -> Array:
     """blocks_i x_i for each node, shape (n_nodes, d)."""
-    if x.size < _COMPILED:
+    if not compiled:
         return np.asarray((blocks @ x[..., None])[..., 0])
     from nefele._kernels import laplacian
 
@@ -237,9 +244,9 @@ def block_product(blocks: Array, x: Array) -> Array:
     return out
 
 
-def shifted_solve(H: Array, step: Array, right: Array) -> Array:
+def shifted_solve(H: Array, step: Array, right: Array, compiled: bool) -> Array:
     """(I + step_i H_i)^-1 right_i for each node, shape (n_nodes, d)."""
-    if right.size < _COMPILED:
+    if not compiled:
         blocks = np.eye(right.shape[1]) + step[:, None, None] * H
         return np.asarray(np.linalg.solve(blocks, right[..., None])[..., 0])
     from nefele._kernels import laplacian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,11 +72,17 @@ class BoundMultinomial(BoundRows):
         self.hot = np.eye(n_classes)[self.label]
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return BoundMultinomial(self.data.subset(nodes), self.n_classes, self._l2, self._l1)
+        part = BoundMultinomial(self.data.subset(nodes), self.n_classes, self._l2, self._l1)
+        part._compiled = self._compiled
+        return part
+
+    @cached_property
+    def _compiled(self) -> bool:
+        return self.data.X.size >= _COMPILED
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         data = self.data
-        if not self.smooth or data.X.size < _COMPILED or self.d > _MOST_UNKNOWNS:
+        if not self.smooth or not self._compiled or self.d > _MOST_UNKNOWNS:
             return super().prox(v, step, start)
         from nefele._kernels.multinomial import multinomial_prox
 

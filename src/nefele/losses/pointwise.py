@@ -89,11 +89,26 @@ class BoundPointwise(BoundRows):
         self.loss = loss
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return self.loss.bind(self.data.subset(nodes))
+        part = self.loss.bind(self.data.subset(nodes))
+        assert isinstance(part, BoundPointwise)
+        part._compiled, part._many_rows = self._compiled, self._many_rows
+        return part
+
+    @cached_property
+    def _compiled(self) -> bool:
+        return self.data.X.size >= _COMPILED
+
+    @cached_property
+    def _many_rows(self) -> bool:
+        return self.data.X.size >= _LARGE
+
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        self._compiled = n_rows * self.data.d >= _COMPILED
+        self._many_rows = n_rows * self.data.d >= _LARGE
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         kernel = self.loss.kernel()
-        if kernel is None or not self.smooth or self.data.X.size < _COMPILED:
+        if kernel is None or not self.smooth or not self._compiled:
             return super().prox(v, step, start)
         from nefele._kernels import newton
 
@@ -116,7 +131,7 @@ class BoundPointwise(BoundRows):
         return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
 
     def pull(self, a: Array) -> Array:
-        if self.data.X.size < _LARGE:
+        if not self._many_rows:
             return self.data.node_sum((self.data.row_weight * a)[:, None] * self.data.X)
         from nefele._kernels.certificate import pulls
 
@@ -138,7 +153,7 @@ class BoundPointwise(BoundRows):
 
     def _weighted_gram(self, weight: Array) -> Array:
         out = np.zeros((self.n_nodes, self.d, self.d))
-        if self.d <= _FEW and self.data.X.size >= _LARGE:
+        if self.d <= _FEW and self._many_rows:
             from nefele._kernels.certificate import grams
 
             grams(self.data.X, weight, self.data.ptr, out)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.losses.base import BoundLoss, DualPoint, shifted_solve
 
+_COMPILED = 20_000  # numbers from which compiled loops pay off
+
 
 class BoundQuadratic(BoundLoss):
     """L_i(w) = 1/2 w^T H_i w - b_i^T w + c_i with H_i psd and b_i in its range."""
@@ -21,6 +23,10 @@ class BoundQuadratic(BoundLoss):
         self.labelled = np.einsum("ijj->i", H) > 0
 
     affine_grad = True
+
+    @cached_property
+    def _compiled(self) -> bool:
+        return self.b.size >= _COMPILED
 
     @cached_property
     def _eigen(self) -> Eigen:
@@ -42,7 +48,7 @@ class BoundQuadratic(BoundLoss):
         return np.einsum("ijj->i", self.H) / self.d
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
-        return shifted_solve(self.H, step, v + step[:, None] * self.b)
+        return shifted_solve(self.H, step, v + step[:, None] * self.b, self._compiled)
 
     def affine_prox(self, step: Array) -> tuple[Array, Array]:
         """A_i and c_i of the prox A_i v + c_i, shapes (n_nodes, d, d) and (n_nodes, d)."""
@@ -52,7 +58,9 @@ class BoundQuadratic(BoundLoss):
         return least_norm(self._eigen, self.b)
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])
+        part = BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])
+        part._compiled = self._compiled
+        return part
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return QuadraticDual(self, w)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
@@ -58,6 +59,12 @@ class BoundSquared(BoundPointwise):
 
     affine_grad = True
 
+    def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
+        part = super().restrict(nodes)
+        assert isinstance(part, BoundSquared)
+        part._many_nodes, part._wide = self._many_nodes, self._wide
+        return part
+
     @cached_property
     def H(self) -> Array:
         """Hessians, shape (n_nodes, d, d)."""
@@ -92,7 +99,7 @@ class BoundSquared(BoundPointwise):
         return self.H
 
     def grad(self, w: Array) -> Array:
-        return block_product(self.H, w) - self.b if self._many_nodes else super().grad(w)
+        return block_product(self.H, w, True) - self.b if self._many_nodes else super().grad(w)
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return SquaredDual(self, w) if self._many_nodes else RowDual(self, w, target)
@@ -111,7 +118,7 @@ class BoundSquared(BoundPointwise):
         if self._wide:
             return self._woodbury(step, right)
         if self._many_nodes:
-            return shifted_solve(self.H, step, right)
+            return shifted_solve(self.H, step, right, True)
         values, vectors = self._eigen
         along = (right[:, None, :] @ vectors)[:, 0, :] / (1 + step[:, None] * values)
         return (vectors @ along[..., None])[..., 0]
@@ -127,6 +134,10 @@ class BoundSquared(BoundPointwise):
     def _many_nodes(self) -> bool:
         """Whether to save time by H_i w - b_i, a little less accurate than a sum over rows."""
         return self.smooth and not self._wide and self.n_nodes * self.d >= _LARGE
+
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        super().sized(n_nodes, n_rows)
+        self._many_nodes = self.smooth and not self._wide and n_nodes * self.d >= _LARGE
 
     @cached_property
     def _wide(self) -> bool:

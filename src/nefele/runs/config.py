@@ -18,6 +18,7 @@ from nefele.runs.names import check_file_name
 PENALTIES = ("auto", "l2", "l1", "linf", "squared_l2", "huber")
 TASKS = ("regression", "classification")
 WEIGHTINGS = ("rows", "nodes")
+ENGINES = ("in_process", "ray", "mpi")
 COMPARED = ("boosting",)  # methods that can be asked for beside the usual three
 RESERVED = "intercept"  # the name of the constant in coef.csv and in the report
 LEARN = "learn"
@@ -32,7 +33,18 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
 }
 _PATHS = ("data", "graph", "out", "budget")
 _LISTS = ("features", "coords")
-_TEXTS = (*_PATHS, "node", "target", "penalty", "time", "task", "weighting", "compare")
+_TEXTS = (
+    *_PATHS,
+    "node",
+    "target",
+    "penalty",
+    "time",
+    "task",
+    "weighting",
+    "compare",
+    "engine",
+    "address",
+)
 _FLAGS = ("standardize", "drop_missing", "allow_isolates", "price")
 _PROMISED = ("bounds", "budget", "total_epsilon", "unit", "delta")  # of use with epsilon only
 _RIDGE = {"regression": 0.0, "classification": 1e-3}
@@ -90,6 +102,12 @@ class RunConfig:
         What all runs together may spend, for a new account; default epsilon.
     price : bool
         Whether the report shows errors against epsilon, which are made of raw rows.
+    engine : str, optional
+        Who solves the final fit, see `nefele.solve`; default: this process.
+    parts : int, optional
+        Number of parts on an engine; default: one for each CPU of this machine.
+    address : str, optional
+        Address of a Ray cluster, or "auto"; default: Ray on this machine alone.
 
     Examples
     --------
@@ -129,6 +147,9 @@ class RunConfig:
     budget: str | None = None
     total_epsilon: float | None = None
     price: bool = False
+    engine: str | None = None
+    parts: int | None = None
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if self.penalty == "":
@@ -144,6 +165,7 @@ class RunConfig:
         check_count(self.folds, "folds", low=2)
         check_count(self.n_alphas, "n_alphas", low=2)
         check_number(self.tol, "tol", low=0.0, strict=True)
+        self._check_engine()
         for name in _FLAGS:
             check_flag(getattr(self, name), name)
         if self.l2 is not None:
@@ -167,6 +189,21 @@ class RunConfig:
             check_private(self)
         else:
             self._check_public()
+
+    def _check_engine(self) -> None:
+        if self.engine is not None:
+            check_name(self.engine, ENGINES, "engine")
+        if self.parts is not None:
+            check_count(self.parts, "parts", low=1)
+        for name in ("parts", "address"):
+            if getattr(self, name) is not None and self.engine is None:
+                raise ValueError(
+                    f"{name} must go with an engine. Add --engine ray, or leave it out."
+                )
+        if self.address is not None and self.engine != "ray":
+            raise ValueError(f"address must go with the engine ray; got engine {self.engine!r}.")
+        if self.engine is not None and self.epsilon is not None:
+            raise ValueError("engine must be left out with epsilon: private fits are made here.")
 
     def _check_public(self) -> None:
         """Who asks for privacy by halves must not get a run without it."""
@@ -353,6 +390,10 @@ seed = 0                  # which rows are held out, and which rows are in which
 # compare = "boosting"    # boosted trees beside the other methods, at the held-out rows
 # drop_missing = true     # leave out rows with missing values; otherwise features are filled in
 # out = "my-run"          # folder of the run
+
+# engine = "ray"          # the final fit by parts: ray, mpi or in_process
+# parts = 8               # default: one for each CPU
+# address = "auto"        # of a Ray cluster; default: Ray on this machine alone
 
 # A guarantee of differential privacy, see docs/privacy.md; then features must be named.
 # epsilon = 1.0           # without it there is none

@@ -343,7 +343,13 @@ class Pipeline:
 def make_model(config: RunConfig, graph: Any) -> Any:
     """The estimator of a run, not yet fitted, with a graph or with what learns one."""
     kind = GTVClassifier if config.task == "classification" else GTVRegressor
-    return kind(graph, **model_options(config))
+    return kind(graph, engine=_engine(config), **model_options(config))
+
+
+def _engine(config: RunConfig) -> dict[str, Any] | None:
+    """Who solves the final fit; None for this process."""
+    given = {name: getattr(config, name) for name in ("engine", "parts", "address")}
+    return {k: v for k, v in given.items() if v is not None} or None
 
 
 def model_options(config: RunConfig) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from nefele.graph import Graph
 from nefele.losses.base import BoundLoss
 from nefele.problem import Problem
 from nefele.program import Exchange, Heard, Program
+from nefele.solvers.primal_dual.fused import Fused, is_uniform
 
 Index = NDArray[np.int64]
 
@@ -39,15 +40,29 @@ class Part:
         Number of the part of each node.
     names : list
         Names of all parts.
+    rank : int array of shape (n_nodes,), optional
+        Place of each node in an order of all nodes in which neighbours are near.
 
     Attributes
     ----------
+    nodes, edges : int arrays
+        Positions of the own nodes, and of the edges at them, in the whole graph.
+    ends : int array of shape (2, n_edges)
+        Positions of the edges' ends in the whole graph.
+    ids : array
+        Ids of the own nodes.
     graph : Graph
         Own nodes and those seen, with the edges at own nodes.
     own : int array
         Positions of the own nodes in `graph`.
     whole : bool
         Whether all nodes are its own.
+    steady : bool
+        Whether steps must be those of one process to the last bit; it takes larger sums.
+    compiled, uniform : bool
+        Whether the whole problem is one for compiled loops, and whether all its lam A_e are equal.
+    order : int array or None
+        The nodes of `graph` in an order in which neighbours are near, for compiled loops.
     loss : BoundLoss
         Of the own nodes.
     scale : array
@@ -76,7 +91,13 @@ class Part:
     """
 
     def __init__(
-        self, name: Any, problem: Problem, nodes: Index, owner: Index, names: list[Any]
+        self,
+        name: Any,
+        problem: Problem,
+        nodes: Index,
+        owner: Index,
+        names: list[Any],
+        rank: Index | None = None,
     ) -> None:
         whole = problem.graph
         mine = np.zeros(whole.n_nodes, dtype=bool)
@@ -85,6 +106,7 @@ class Part:
         head, tail = whole.head[edges], whole.tail[edges]
         local = np.union1d(nodes, np.concatenate([head, tail]))
         self.name, self.nodes, self.edges = name, nodes, edges
+        self.ends, self.ids = np.stack([head, tail]), whole.ids[nodes]
         self.graph = Graph(
             whole.ids[local],
             np.searchsorted(local, head),
@@ -92,7 +114,9 @@ class Part:
             whole.weight[edges],
         )
         self.own = np.searchsorted(local, nodes)
-        self.counted = mine[head]
+        self.counted, self.steady = mine[head], False
+        self.compiled, self.uniform = Fused.fits(problem), is_uniform(problem.scale)
+        self.order = None if rank is None else np.argsort(rank[local])
         self.whole = len(nodes) == whole.n_nodes
         self.loss: BoundLoss = problem.loss if self.whole else problem.loss.restrict(nodes)
         self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d
@@ -109,6 +133,14 @@ class Part:
             raise ValueError(f"lam must be > 0, before and after; got {self.lam!r} and {lam!r}.")
         part = copy.copy(self)
         part.lam, part.scale = lam, lam * self.graph.weight
+        return part
+
+    def fresh(self) -> Part:
+        """The same part at zero, for another solve; losses are shared."""
+        part = copy.copy(self)
+        zero = np.zeros((len(self.nodes), self.d)), np.zeros((len(self.edges), self.d))
+        part.w, part.u = part.w1, part.u1 = zero
+        part.rounds = 0
         return part
 
     def placed(self, rows: Array) -> Array:

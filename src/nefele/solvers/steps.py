@@ -1,7 +1,8 @@
 """Steps of the primal-dual method: as printed, and scaled to the data.
 
 The printed rule needs the degree of a node only. The other one needs two numbers that are sums
-over all nodes: the typical sizes of parameters and of flows.
+over all nodes: the typical sizes of parameters and of flows. Where it
+matters, their bits do not depend on how the nodes are spread over parts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from nefele._checks import Array
 from nefele.certificate.posed import Posed
 from nefele.graph import Graph
-from nefele.program import Program, Sum, total
+from nefele.program import Program, Sum, largest, steady_totals
 
 # First step scale, in units of (spread of local fits) / (lam mean A).
 FIRST_GAMMA = 0.15
@@ -86,13 +87,14 @@ def typical_sizes(posed: Posed) -> Program[tuple[float, float]]:
     loss, d = posed.loss, posed.d
     curvature = loss.curvature()
     known = loss.labelled & (curvature > 0)
-    count, bend = yield Sum(np.array([known.sum(), curvature[known].sum()], dtype=float))
+    count, bend = yield from _totals(posed, known.astype(float), curvature[known])
     if not count:
         return 1.0, np.inf
     zero = np.zeros((len(known), d))
     step = 10 / np.where(known, curvature, bend / count)
     fits = loss.prox(zero, step)
-    mean = (yield Sum(fits[known].sum(axis=0))) / count
+    (mean,) = yield from _totals(posed, fits[known])
+    mean = mean / count
     centre = np.broadcast_to((yield from _pooled(posed, mean)), zero.shape)
     away = np.sqrt(((fits - centre)[known] ** 2).sum(axis=1))
     pull = (centre - loss.prox(centre.copy(), 0.1 * step)) / (0.1 * step)[:, None]
@@ -111,13 +113,21 @@ def _pooled(posed: Posed, start: Array) -> Program[Array]:
     there = yield Sum(np.array([hess is None], dtype=float), largest=True)
     if there[0] or hess is None:
         return start
-    grad, bend = loss.grad(at).sum(axis=0), loss.curvature().sum()
-    sums = yield Sum(np.concatenate([hess.sum(axis=0).ravel(), grad, [bend, loss.affine_grad]]))
-    matrix, grad, (bend, affine) = sums[: d * d].reshape(d, d), sums[d * d : -2], sums[-2:]
+    matrix, grad, bend = yield from _totals(posed, hess, loss.grad(at), loss.curvature())
     # Huber losses are straight far from the data: no step as long as their Hessian allows
-    parts = yield from total(1.0)
-    least = 1e-10 * np.trace(matrix) if affine == parts else _FLAT * bend
+    curved = yield from largest(not loss.affine_grad)
+    least = _FLAT * bend if curved else 1e-10 * np.trace(matrix)
     return start - np.linalg.solve(matrix + least * np.eye(d), grad)
+
+
+def _totals(posed: Posed, *arrays: Array) -> Program[list[Array]]:
+    """Sums over the first axis of each array and over all parts."""
+    if posed.steady:
+        return (yield from steady_totals(*arrays))
+    sums = [rows.sum(axis=0) for rows in arrays]
+    found = yield Sum(np.concatenate([np.ravel(s) for s in sums]))
+    ends = np.cumsum([np.size(s) for s in sums])[:-1]
+    return [f.reshape(s.shape) for f, s in zip(np.split(found, ends), sums, strict=True)]
 
 
 def median(values: Array, count: int) -> Program[float]:

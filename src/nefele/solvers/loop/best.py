@@ -6,8 +6,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate import Certificate
-from nefele.problem import Problem
-from nefele.result import relative_gap
+from nefele.result import Scaled, relative_gap
 
 _CONTRADICTION = 1e-8  # relative excess of a lower bound over the objective that disproves it
 
@@ -18,7 +17,7 @@ class Best:
     `estimate` is a lower bound on the optimum as far as it can be guessed.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Scaled) -> None:
         self.problem = problem
         self.objective, self.lower, self.estimate = np.inf, -np.inf, -np.inf
         self.latest = self.least = np.inf

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, check_number
+from nefele._checks import Array, check_number, outside
 from nefele._files import clear_parts
 from nefele._records import DamagedError, VersionError, read_record, write_record
 from nefele.problem import Problem
@@ -110,7 +110,7 @@ class Checkpoint:
                     f"The checkpoint {str(self.path)!r} could not be written ({error.strerror}); "
                     "the solve goes on and the last checkpoint stays as it was.",
                     UserWarning,
-                    stacklevel=6,
+                    stacklevel=outside(),
                 )
             self.failed = True
         self.next = time.monotonic() + self.every  # a slow disk must not take all the time

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import warnings
 
+from nefele._checks import outside
+from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
 from nefele.solvers.loop.best import Best
 
 
 def finish(
-    best: Best, status: Status, n_iter: int, history: list[Record], tol: float | None, proof: bool
+    problem: Problem,
+    best: Best,
+    status: Status,
+    n_iter: int,
+    history: list[Record],
+    tol: float | None,
+    proof: bool,
 ) -> Result:
     """The best point as a result; warn of what the caller should know."""
     assert best.w is not None
     assert best.dual is not None
-    problem = best.problem
     result = Result(
         problem=problem,
         w=best.w,
@@ -30,11 +37,12 @@ def finish(
         undetermined=problem.undetermined,
         unbounded=problem.unbounded(best.w),
     )
-    _warn(result, tol, proof)
+    warn(result, tol, proof)
     return result
 
 
-def _warn(result: Result, tol: float | None, proof: bool) -> None:
+def warn(result: Result, tol: float | None, proof: bool) -> None:
+    """Warn of what the caller of a solve should know."""
     if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED, Status.UNBOUNDED):
         what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
         goal = "" if tol is None else f" > tol {tol:.1e}"
@@ -42,7 +50,7 @@ def _warn(result: Result, tol: float | None, proof: bool) -> None:
             f"Stopped after {result.n_iter} iterations with {what} {left:.1e}{goal} "
             f"({result.status}). {result.status.advice}",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=outside(),
         )
     for mask, text in (
         (
@@ -60,4 +68,6 @@ def _warn(result: Result, tol: float | None, proof: bool) -> None:
     ):
         if mask.any():
             ids = ", ".join(repr(k) for k in result.problem.graph.ids[mask][:3].tolist())
-            warnings.warn(text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=5)
+            warnings.warn(
+                text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=outside()
+            )

@@ -16,10 +16,14 @@ _LOSS = "loss_"  # first part of the names of what the losses remember
 
 
 def keep(
-    best: Best, solver: Solver, state: State, facts: dict[str, Any], history: list[Record]
+    problem: Problem,
+    best: Best,
+    solver: Solver,
+    state: State,
+    facts: dict[str, Any],
+    history: list[Record],
 ) -> Saved | None:
     """All that is needed to go on later; None when an iterate has overflowed."""
-    problem = best.problem
     w, u = solver.current(problem, state)
     if not (np.isfinite(w).all() and np.isfinite(u).all()):
         return None

@@ -21,16 +21,13 @@ from nefele.solvers.loop.checkpoint import Checkpoint, Saved
 from nefele.solvers.loop.ending import finish
 from nefele.solvers.loop.keeping import keep, resume
 from nefele.solvers.loop.residual import residual
+from nefele.solvers.loop.stages import fallen, slow, stage_length, stalled
 
 Callback = Callable[[Record], Any]
 
-_FIRST_STAGES = (50, 50, 50)
-_GROWTH = 1.5
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 _ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
-_LOOK_BACK = 4  # examined points over which progress is judged for that
-_PATIENCE = 12  # certified points without progress before a solve counts as stalled
 
 
 def run(
@@ -78,7 +75,7 @@ def run(
         status = loop.close(status, w0, u0)
     if solver.perturbed and status is Status.FINISHED:
         status = Status.PERTURBED
-    return finish(loop.best, status, loop.k, loop.history, tol, certify)
+    return finish(problem, loop.best, status, loop.k, loop.history, tol, certify)
 
 
 class _Loop:
@@ -100,7 +97,7 @@ class _Loop:
         self.best, self.history = Best(problem), list[Record]()
         self.state: State | None = None
         self.k = self.stage = 0
-        self.due = _stage_length(0)
+        self.due = stage_length(0)
         self.told: Record | None = None
         self.bounded = False  # whether a minimiser is known to exist
 
@@ -143,13 +140,13 @@ class _Loop:
                     self.save()
                 continue
             self.stage += 1
-            self.due = self.k + _stage_length(self.stage)
+            self.due = self.k + stage_length(self.stage)
             self.examine()
             if not np.isfinite(self.best.latest):
                 return Status.FAILED
             if (status := self.reached()) is not None:
                 return status
-            if _stalled(self.history, self.proof):
+            if stalled(self.history, self.proof):
                 return Status.STALLED
             if self.escapes():
                 return Status.UNBOUNDED
@@ -178,7 +175,7 @@ class _Loop:
 
     def escapes(self) -> bool:
         """Whether the solve gets nowhere since there is no minimiser to go to; asked once."""
-        if self.k < _ESCAPE or self.bounded or not _slow(self.history, self.proof):
+        if self.k < _ESCAPE or self.bounded or not slow(self.history, self.proof):
             return False
         assert self.best.w is not None
         self.bounded = not self.problem.unbounded(self.best.w).any()
@@ -203,11 +200,8 @@ class _Loop:
 
     def note(self) -> None:
         best, seconds = self.best, time.perf_counter() - self.started
-        guess, rate = best.guess, 0.0
-        if self.history and 0 < guess < np.inf and self.history[-1].guess < np.inf:
-            last = self.history[-1]
-            rate = float(np.log10(last.guess / guess)) / max(seconds - last.seconds, 1e-9)
-        self.history.append(Record(self.k, best.objective, best.gap, seconds, guess, rate))
+        rate = fallen(self.history, best.guess, seconds)
+        self.history.append(Record(self.k, best.objective, best.gap, seconds, best.guess, rate))
 
     def report(self) -> Any:
         """Tell the callback of the last examined point."""
@@ -231,7 +225,7 @@ class _Loop:
             "bounded": self.bounded,
             "seconds": time.perf_counter() - self.started,
         }
-        return keep(self.best, self.solver, self.state, facts, self.history)
+        return keep(self.problem, self.best, self.solver, self.state, facts, self.history)
 
     def close(self, status: Status, w0: Array, u0: Array) -> Status:
         """Certify and report the last point, whatever ended the loop, and save it."""
@@ -282,23 +276,3 @@ def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificat
     """The start, or zero, with no lower bound: what is left when no iterate is usable."""
     w = w0 if np.isfinite(problem.objective(w0)) else np.zeros_like(w0)
     return w, Certificate(problem.objective(w), -np.inf, "none", 0.0, np.zeros_like(u0))
-
-
-def _stage_length(stage: int) -> int:
-    if stage < len(_FIRST_STAGES):
-        return _FIRST_STAGES[stage]
-    return int(_FIRST_STAGES[-1] * _GROWTH ** min(stage - len(_FIRST_STAGES) + 1, 8))
-
-
-def _stalled(history: list[Record], proof: bool) -> bool:
-    """No progress for long, and so near the optimum that rounding errors explain it."""
-    if len(history) <= _PATIENCE:
-        return False
-    now, before = (r.gap if proof else r.guess for r in (history[-1], history[-1 - _PATIENCE]))
-    return bool(now > 0.9 * before and now < 1e-4)
-
-
-def _slow(history: list[Record], proof: bool) -> bool:
-    """Less than a third of the gap gone in the last stages."""
-    now, before = (r.gap if proof else r.guess for r in (history[-1], history[-_LOOK_BACK:][0]))
-    return bool(now > 0.67 * before)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from nefele._checks import Array
+from nefele.certificate.posed import Posed
 from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, SquaredL2
-from nefele.problem import Problem
 
 _LEAST_WORK = 2000  # numbers in u from which compiled loops pay off
 _LEAST_PARALLEL = 1_000_000  # numbers in u from which threads pay off: 2 ms per iteration
@@ -37,10 +37,10 @@ Index = NDArray[np.int64]
 
 
 class Layout:
-    """Edges by owner, in a node order with good locality."""
+    """Edges by owner, in a node order with good locality, or in that of the graph."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.order = _good_order(graph)
+    def __init__(self, graph: Graph, order: Index | None) -> None:
+        self.order = order
         head, tail = graph.head, graph.tail
         self.edges: Index | None = None
         self.sign: Array | None = None
@@ -109,7 +109,7 @@ class Layout:
         return bounds, cuts
 
 
-def _good_order(graph: Graph) -> Index | None:
+def good_order(graph: Graph) -> Index | None:
     """A node order with short edges, or None when the present one is good enough."""
     now = float(np.abs(graph.head - graph.tail).mean())
     if graph.n_nodes < _LARGE or now < _SHORT:
@@ -119,6 +119,11 @@ def _good_order(graph: Graph) -> Index | None:
     rank[order] = np.arange(graph.n_nodes)
     then = np.abs(rank[graph.head] - rank[graph.tail]).mean()
     return order if then < 0.5 * now else None
+
+
+def is_uniform(scale: Array) -> bool:
+    """Whether all edges have the same lam A_e."""
+    return bool((scale == scale[:1]).all())
 
 
 class Turns:
@@ -148,15 +153,19 @@ class Turns:
 class Fused:
     """State and steps of the compiled iteration.
 
-    Takes over w and u: they change with it when the nodes keep their order.
+    Takes over w and u: they change with it when the nodes keep their order. A part of a network
+    has rows for the nodes that it sees, too; see `nefele.runtime.halves`. `uniform` says that all
+    edges of the network have the same lam A_e, which takes another way through the compiled loops.
     """
 
-    def __init__(self, problem: Problem, w: Array, u: Array, flow: Array) -> None:
+    def __init__(
+        self, problem: Posed, w: Array, u: Array, flow: Array, layout: Layout, uniform: bool
+    ) -> None:
         from nefele._kernels import primal_dual, threads
 
         assert isinstance(problem.loss, BoundSquared | BoundQuadratic)
         self.loss, self.kernels, self.threads = problem.loss, primal_dual, threads
-        self.layout = layout = Layout(problem.graph)
+        self.layout, w = layout, problem.placed(w)
         n, d = w.shape
         self.dims = (0,) * d if d <= primal_dual.MOST_UNROLLED else None
         self.w, self.u = layout.nodes_in(w), layout.flow_in(u)
@@ -164,7 +173,7 @@ class Fused:
         self.wbar, self.c = np.empty_like(w), np.empty_like(w)
         self.A = np.empty((n, d * (d + 1) // 2))
         self.scale, self.flow = problem.scale, flow
-        if (self.scale == self.scale[0]).all() and (flow == flow[0]).all():
+        if uniform:
             self.scale, self.flow = self.scale[:1].copy(), flow[:1].copy()
         else:
             self.scale, self.flow = layout.edges_in(self.scale), layout.edges_in(flow)
@@ -181,14 +190,14 @@ class Fused:
         self.schedule = (chunk, reach, *layout.blocks(reach, chunk, _BLOCKS if large else 1))
 
     @staticmethod
-    def fits(problem: Problem) -> bool:
-        """Whether loss and penalty have compiled steps and the problem is worth it."""
-        loss = problem.loss
+    def fits(problem: Posed, n_edges: int | None = None) -> bool:
+        """Whether loss and penalty have compiled steps and as many edges are worth it."""
+        loss, edges = problem.loss, problem.graph.n_edges if n_edges is None else n_edges
         return (
             isinstance(loss, BoundSquared | BoundQuadratic)
             and loss.smooth
             and type(problem.penalty) in _PENALTIES
-            and problem.graph.n_edges * problem.d >= _LEAST_WORK
+            and edges * problem.d >= _LEAST_WORK
         )
 
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:

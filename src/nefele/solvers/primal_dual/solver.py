@@ -13,7 +13,7 @@ from nefele.problem import Problem
 from nefele.program import run_alone
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State, settled
-from nefele.solvers.primal_dual.fused import Fused
+from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
@@ -89,8 +89,10 @@ class PrimalDual(Solver[PrimalDualState]):
         u = u0.copy()
         w = settled(problem, w0, problem.graph.degree == 0)
         steps = run_alone(first_steps(problem, self.printed, self.gamma))
-        compiled = self.compiled and Fused.fits(problem)
-        iteration = Fused(problem, w, u, steps.size) if compiled else Plain(problem, w, u)
+        iteration: Plain | Fused = Plain(problem, w, u)
+        if self.compiled and Fused.fits(problem):
+            layout = Layout(problem.graph, good_order(problem.graph))
+            iteration = Fused(problem, w, u, steps.size, layout, is_uniform(problem.scale))
         iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
         return PrimalDualState(w, u, iteration, steps.unit, steps.size, steps.longest, steps.gamma)
 

@@ -1,0 +1,60 @@
+"""What a solve by parts returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nefele.engines.costs import Costs
+from nefele.problem import Problem
+from nefele.result import Result
+from nefele.runtime.job import Done
+from nefele.runtime.part import Part
+
+
+@dataclass(frozen=True, eq=False)
+class PartsResult(Result):
+    """As `Result`, with what the parts have cost.
+
+    Attributes
+    ----------
+    costs : Costs
+        Seconds by phase and part, bytes, imbalance, and what bounds the speed.
+
+    Examples
+    --------
+    >>> from nefele import Graph, LocalData, Problem, solve
+    >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+    >>> problem = Problem(Graph.from_edges([(0, 1)]), data, lam=1.0)
+    >>> result = solve(problem, engine="in_process", parts=2)
+    >>> result.converged, [part.seen for part in result.costs.parts]
+    (True, [1, 1])
+    """
+
+    costs: Costs = field(repr=False)
+
+
+def gathered(problem: Problem, parts: list[Part], done: list[Done], costs: Costs) -> PartsResult:
+    """The result of the whole from what its parts have found."""
+    w = np.zeros((problem.graph.n_nodes, problem.d))
+    u = np.zeros((problem.graph.n_edges, problem.d))
+    for part, one in zip(parts, done, strict=True):
+        w[part.nodes], u[part.edges] = one.ended.w, one.ended.u
+    ended = done[0].ended
+    return PartsResult(
+        problem=problem,
+        w=w,
+        u=u,
+        objective=ended.objective,
+        gap=ended.gap,
+        gap_abs=ended.gap_abs,
+        certificate=ended.certificate,
+        leak=ended.leak,
+        status=ended.status,
+        n_iter=ended.n_iter,
+        history=ended.history,
+        undetermined=problem.undetermined,
+        unbounded=problem.unbounded(w),
+        costs=costs,
+    )

@@ -1,0 +1,198 @@
+"""Data written by parts, and solved by whoever reads them."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from nefele import Graph, LocalData, Problem, solve
+from nefele.engines import partition, solve_parts
+from nefele.engines.tables import read_index, read_part
+from nefele.losses import Logistic
+from nefele.solvers import PrimalDual
+from tests.engines.problems import posed, written
+
+STEPS = PrimalDual(polish=False)
+
+
+NAMES = {"node": "place", "target": "y"}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return posed()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
+def test_every_row_and_edge_is_in_its_part(tmp_path, problem, text, kind):
+    data, graph = problem.data, problem.graph
+    paths = written(tmp_path, problem, text, kind)
+    index = partition(*paths, parts=3, out=tmp_path / "parts", **NAMES)
+    assert index.features == ["f0", "f1", "f2"]
+    assert index.total("nodes") == graph.n_nodes and index.total("edges") == graph.n_edges
+    assert index.total("rows") == data.n_rows and index.components == 1
+    for number in range(3):
+        part = read_part(str(tmp_path / "parts"), number, index)
+        own = part.position[part.part == number]
+        at = own if not text else [int(i[1:]) for i in part.ids[part.part == number]]
+        expected = data.subset(np.asarray(at))
+        np.testing.assert_allclose(part.X, expected.X, rtol=1e-12)
+        np.testing.assert_allclose(part.y, expected.y, rtol=1e-12)
+        reach = np.isin(part.head, own) | np.isin(part.tail, own)
+        assert reach.all() and (part.head < part.tail).all()
+        near = {k for k in part.part.tolist() if k != number}
+        assert near == set(index.parts[number].neighbours)
+
+
+@pytest.mark.parametrize("loss", ["squared", Logistic(l2=0.05)], ids=["squared", "logistic"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_solve_has_the_bits_of_one_process(tmp_path, loss, parts):
+    problem = posed(loss)
+    index = partition(*written(tmp_path, problem), parts=parts, out=tmp_path / "parts", **NAMES)
+    assert len(index.parts) == parts
+    options = {"tol": None, "max_iter": 40, "engine": "in_process", "intercept": False}
+    fit = solve_parts(tmp_path / "parts", tmp_path / "fit", lam=problem.lam, loss=loss, **options)
+    alone = solve(problem, STEPS, tol=None, max_iter=40)
+    found = fit.parameters().sort("place").collect()
+    assert found["place"].to_list() == problem.graph.ids.tolist()
+    assert np.array_equal(found.drop("place").to_numpy(), alone.w)
+    assert fit.gap == pytest.approx(alone.gap, rel=0, abs=1e-9)
+
+
+def test_an_intercept_is_a_column_of_ones(tmp_path, problem):
+    partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **NAMES)
+    fit = solve_parts(tmp_path / "parts", tmp_path / "fit", lam=0.2, engine="in_process")
+    data = problem.data
+    X = np.hstack([data.X, np.ones((data.n_rows, 1))])
+    whole = Problem(problem.graph, LocalData(X, data.y, data.ptr, data.ids), lam=0.2)
+    assert fit.converged and fit.gap <= 1e-4
+    assert fit.objective == pytest.approx(solve(whole, tol=1e-6).objective, rel=2e-4)
+    assert fit.parameters().collect_schema().names()[-1] == "intercept"
+
+
+def test_nodes_without_rows_edges_and_components(tmp_path):
+    graph = Graph.from_edges([(0, 1), (1, 2), (3, 4)], nodes=range(6))
+    data = LocalData.from_list(
+        [([[1.0]], [2.0]), None, ([[1.0]], [5.0]), None, ([[1.0]], [7.0]), ([[2.0]], [2.0])]
+    )
+    problem = Problem(graph, data, lam=0.1)
+    index = partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **NAMES)
+    assert index.components == 3
+    fit = solve_parts(
+        tmp_path / "parts",
+        tmp_path / "fit",
+        lam=0.1,
+        engine="in_process",
+        intercept=False,
+        tol=1e-8,
+    )
+    found = fit.parameters().sort("place").collect()["f0"].to_numpy()
+    labelled = problem.data.labelled
+    np.testing.assert_allclose(found[labelled], solve(problem).w[labelled, 0], atol=1e-3)
+    assert found[0] - 1e-9 <= found[1] <= found[2] + 1e-9 and found[3] == pytest.approx(found[4])
+
+
+def test_a_column_keeps_nodes_together(tmp_path, problem):
+    region = np.arange(problem.graph.n_nodes) % 4
+    paths = written(tmp_path, problem, region=region)
+    index = partition(*paths, parts=2, out=tmp_path / "parts", by="region", **NAMES)
+    assert "region" not in index.features
+    labelled = set(np.flatnonzero(problem.data.counts).tolist())
+    for number in range(2):
+        part = read_part(str(tmp_path / "parts"), number, index)
+        own = [i for i in part.ids[part.part == number].tolist() if i in labelled]
+        assert len({bool(region[i] >= 2) for i in own}) == 1
+    with pytest.raises(ValueError, match="at most the number of different values of 'region', 4"):
+        partition(*paths, parts=5, out=tmp_path / "more", by="region", **NAMES)
+
+
+def test_checkpoints_of_one_cut_serve_another(tmp_path, problem):
+    paths = written(tmp_path, problem)
+    for parts in (2, 3):
+        partition(*paths, parts=parts, out=tmp_path / f"parts{parts}", **NAMES)
+    options = {"lam": 0.2, "tol": None, "engine": "in_process", "intercept": False}
+    whole = solve_parts(tmp_path / "parts2", tmp_path / "whole", max_iter=40, **options)
+    kept = {"checkpoint": tmp_path / "kept", "every": 10}
+    solve_parts(tmp_path / "parts2", tmp_path / "first", max_iter=25, **kept, **options)
+    again = {"resume": tmp_path / "kept", "max_iter": 40}
+    fit = solve_parts(tmp_path / "parts3", tmp_path / "second", **again, **options)
+    ends = [f.parameters().sort("place").collect() for f in (whole, fit)]
+    assert ends[0].equals(ends[1])
+
+
+# -- what is refused --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parted(tmp_path, problem):
+    partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **NAMES)
+    return tmp_path
+
+
+def test_a_changed_part_is_refused(parted):
+    path = parted / "parts" / "part-00001.parquet"
+    frame = pl.read_parquet(path)
+    frame.with_columns(component=pl.col("component") + 1).write_parquet(path)
+    with pytest.raises(ValueError, match="must be as it was written; it has changed"):
+        solve_parts(str(parted / "parts"), parted / "fit", lam=0.2, engine="in_process")
+
+
+def test_a_torn_part_is_refused(parted):
+    path = parted / "parts" / "part-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(ValueError, match="Part 1 must be a file written by nefele partition"):
+        solve_parts(str(parted / "parts"), parted / "fit", lam=0.2, engine="in_process")
+
+
+def test_a_folder_without_an_index_is_none(parted):
+    (parted / "parts" / "index.parquet").unlink()
+    with pytest.raises(ValueError, match=r"index\.parquet is missing, damaged"):
+        read_index(str(parted / "parts"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lam": 0.0}, "lam must be"),
+        ({"engine": None}, "engine must be"),
+        ({"intercept": 1}, "intercept"),
+        ({"out": ""}, "out must be the path of a folder"),
+        ({"out": "."}, "new or empty folder"),
+        ({"tol": 0}, "tol must be"),
+    ],
+)
+def test_bad_options_of_a_solve(parted, monkeypatch, options, said):
+    monkeypatch.chdir(parted)
+    given = {"folder": "parts", "out": "fit", "lam": 0.2, "engine": "in_process", **options}
+    with pytest.raises(ValueError, match=said):
+        solve_parts(**given)
+    assert not (parted / "fit").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"parts": 0}, "parts must be"),
+        ({"data": "nothing.parquet"}, "there is no file"),
+        ({"data": "edges.parquet"}, "must have a column 'place'"),
+        ({"node": "nobody"}, "must have a column 'nobody'"),
+        ({"features": ["place2"]}, "must have a column 'place2'"),
+        ({"features": []}, "must have a column with a feature"),
+        ({"features": ["word"]}, "Column 'word' must hold numbers"),
+        ({"data": "notes.txt"}, "must be a Parquet or CSV file"),
+        ({"out": "full"}, "new or empty folder"),
+        ({"target": "gap"}, "Column 'gap' must hold finite numbers; row"),
+    ],
+)
+def test_bad_input_of_a_partition(tmp_path, problem, monkeypatch, options, said):
+    n = problem.graph.n_nodes
+    data, edges = written(tmp_path, problem, word=np.full(n, "a"), gap=np.full(n, np.nan))
+    (tmp_path / "notes.txt").write_text("not a table", encoding="utf-8")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").touch()
+    monkeypatch.chdir(tmp_path)
+    given = {"data": data, "edges": edges, "parts": 2, "out": "parts", **NAMES}
+    given |= {"features": ["f0"]} | options
+    with pytest.raises(ValueError, match=said):
+        partition(given.pop("data"), given.pop("edges"), **given)
+    assert not (tmp_path / "parts" / "index.parquet").exists()
