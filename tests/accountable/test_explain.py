@@ -310,6 +310,9 @@ def test_bad_input_is_refused(tmp_path):
         found.prediction(X[:2])
     with pytest.raises(ValueError, match="x\\[1\\]"):
         found.prediction([0.0, np.nan])
+    for wrong in (None, 3.0, np.ones((1, 1, 2))):
+        with pytest.raises(ValueError, match="x must be one row: a table, or an array"):
+            found.prediction(wrong)
     with pytest.raises(ValueError, match="count"):
         found.row_frame(0)
     model.save(tmp_path / "model.nefele")

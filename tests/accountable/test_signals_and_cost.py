@@ -79,6 +79,8 @@ def test_bad_signals_are_refused():
         ({"signal": np.full(len(y), np.nan)}, "at least one"),
         ({"signal": np.full(len(y), np.inf)}, "finite"),
         ({"strength": -1.0}, "strength"),
+        ({"y": None}, "y must have one label per row"),
+        ({"y": None, "calibrate": True}, "y must have one label per row"),
         ({"model": "model"}, "GTVRegressor or GTVClassifier"),
     ):
         given = {"model": posed(), "X": X, "y": y, "signal": y, "node_ids": ids, **wrong}
