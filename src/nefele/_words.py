@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import ROUND_CEILING, Context
 
 # Control characters, separators of lines, marks and overrides of the direction of writing, and
 # halves of characters, which stand for bytes of a file name that are no UTF-8.
@@ -23,6 +24,21 @@ def visible(text: str) -> str:
     Jyväskylä, 東京, b\xff
     """
     return _STEERING.sub(_escaped, text)
+
+
+def at_most(value: float, digits: int = 6) -> str:
+    """A bound in so many digits, rounded up: what is said holds too.
+
+    Examples
+    --------
+    >>> at_most(0.62434, 3), at_most(0.1), at_most(1e-6, 2), at_most(-0.62434, 3)
+    ('0.625', '0.1', '1e-06', '-0.624')
+    """
+    text = f"{value:.{digits}g}"
+    if not float(text) < value:
+        return text
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(value)))
+    return f"{float(up):.{digits}g}"
 
 
 def short(value: object, most: int = 60) -> str:

@@ -1,5 +1,7 @@
 """Explanations add up, agree with plain linear algebra, and leave-one-out with refits."""
 
+from fractions import Fraction
+
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -310,6 +312,9 @@ def test_bad_input_is_refused(tmp_path):
         found.prediction(X[:2])
     with pytest.raises(ValueError, match="x\\[1\\]"):
         found.prediction([0.0, np.nan])
+    for wrong in (None, 3.0, np.ones((1, 1, 2))):
+        with pytest.raises(ValueError, match="x must be one row: a table, or an array"):
+            found.prediction(wrong)
     with pytest.raises(ValueError, match="count"):
         found.row_frame(0)
     model.save(tmp_path / "model.nefele")
@@ -320,6 +325,53 @@ def test_bad_input_is_refused(tmp_path):
     for options in ({"penalty": nefele.penalties.Lp(1.5)}, {"loss": "absolute"}):
         with pytest.raises(ValueError, match="An explanation needs"):
             nefele.explain(fitted(**{"tol": 1e-4, **options})[0], 0)
+
+
+def solved(A, b):
+    """A x = b without any rounding, by elimination with fractions."""
+    rows = [[Fraction(v) for v in (*a, c)] for a, c in zip(A, b, strict=True)]
+    for k in range(len(rows)):
+        for i in range(k + 1, len(rows)):
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+    x = [Fraction(0)] * len(rows)
+    for k in reversed(range(len(rows))):
+        rest = sum((rows[k][j] * x[j] for j in range(k + 1, len(x))), Fraction(0))
+        x[k] = (rows[k][-1] - rest) / rows[k][k]
+    return np.array([float(value) for value in x])
+
+
+@pytest.mark.parametrize("sizes", [(1e6, 1e-6), (1e-6, 1.0), (1e-4, 1e4)])
+def test_features_of_unlike_size_are_explained(sizes):
+    """A coupling in raw units that drowns what the data say of a small feature; against fractions.
+
+    The exact system has more digits than floats: only its solution is rounded.
+    """
+    X, y, ids = network(n_nodes=3)
+    X = X * np.array(sizes)
+    options = {"penalty": "squared_l2", "alpha": 0.5, "standardize": False, "fit_intercept": False}
+    model = nefele.GTVRegressor(nefele.graphs.chain(3), tol=1e-9, **options)
+    found = nefele.explain(model.fit(X, y, node_ids=ids), 1)
+    n, d = 3, 2
+    L = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
+    A = np.array([[Fraction(0)] * (n * d)] * (n * d), dtype=object)
+    asks = np.zeros((n, n * d))
+    for i in range(n):
+        own = X[ids == i]
+        at = slice(i * d, i * d + d)
+        for r in own:
+            A[at, at] += np.array([[Fraction(a) * Fraction(b) / 4 for b in r] for a in r])
+        asks[i, at] = own.T @ y[ids == i] / 4
+    for i in range(n):
+        for j in range(n):
+            for k in range(d):
+                A[i * d + k, j * d + k] += Fraction(L[i, j]) / 2
+    for i in range(n):
+        part = solved(A, asks[i])[d : 2 * d]
+        np.testing.assert_allclose(found.by_node[i, :d] * sizes, part * sizes, atol=1e-8)
+    assert found.share.sum() == pytest.approx(1) and found.exact
+    near = found.own_part + found.neighbour_parts.sum(axis=0)
+    np.testing.assert_allclose(near[:d] * sizes, found.optimum[:d] * sizes, atol=1e-8)
 
 
 def test_data_that_fix_nothing_are_refused():

@@ -79,6 +79,8 @@ def test_bad_signals_are_refused():
         ({"signal": np.full(len(y), np.nan)}, "at least one"),
         ({"signal": np.full(len(y), np.inf)}, "finite"),
         ({"strength": -1.0}, "strength"),
+        ({"y": None}, "y must have one label per row"),
+        ({"y": None, "calibrate": True}, "y must have one label per row"),
         ({"model": "model"}, "GTVRegressor or GTVClassifier"),
     ):
         given = {"model": posed(), "X": X, "y": y, "signal": y, "node_ids": ids, **wrong}
@@ -234,6 +236,55 @@ def test_signals_that_do_not_fit_are_refused():
     private = Privacy(1.0, 1e-6, bounds=Bounds(x=3.0, y=(-9, 9)))
     with pytest.raises(ValueError, match="left out with privacy"):
         nefele.GTVRegressor(chain, privacy=private).fit(X, y, node_ids=ids, signal=half)
+
+
+def test_a_choice_of_alpha_sees_signals_in_fits_and_labels_in_scores():
+    """Fold by fold the same as fits by hand."""
+    X, y, ids = network()
+    signal = np.where(np.arange(len(y)) % 3 == 0, y + 2.0, np.nan)
+    options = {"penalty": "squared_l2", "tol": 1e-13, "explainable": 3.0}
+    search = nefele.GTVRegressorCV(nefele.graphs.chain(6), alphas=[1.0, 0.1], cv=2, **options)
+    search.fit(X, y, node_ids=ids, signal=signal)
+
+    def by_hand(alpha, rows=slice(None)):
+        model = nefele.GTVRegressor(nefele.graphs.chain(6), alpha=alpha, **options)
+        return model.fit(X[rows], y[rows], node_ids=ids[rows], signal=signal[rows])
+
+    for k, (train, held) in enumerate(nefele.WithinNodeKFold(2).split(X, None, ids)):
+        for j, alpha in enumerate([1.0, 0.1]):
+            said = by_hand(alpha, train).predict(X[held], node_ids=ids[held])
+            score = search.cv_results_[f"split{k}_test_score"][j]
+            assert score == pytest.approx(-np.mean((said - y[held]) ** 2), rel=1e-6)
+    same = by_hand(search.alpha_)
+    np.testing.assert_allclose(search.coef_, same.coef_, atol=1e-6)
+    free = nefele.GTVRegressorCV(nefele.graphs.chain(6), alphas=[1.0, 0.1], cv=2, **options)
+    free.set_params(explainable=0.0).fit(X, y, node_ids=ids, signal=signal)
+    assert search.baseline_scores_["own"] < free.baseline_scores_["own"]  # signals are off by 2
+    assert nefele.explain(search, 2).row_frame(40)["signal"].any()
+
+
+def test_a_choice_of_alpha_for_classes_takes_probabilities():
+    X, y, ids = network()
+    search = nefele.GTVClassifierCV(
+        nefele.graphs.chain(6), penalty="l2", alphas=[0.1], cv=2, explainable=50.0
+    )
+    said = np.where(np.arange(len(y)) % 2 == 0, 0.9, np.nan)
+    near = search.fit(X, y > np.median(y), node_ids=ids, signal=said).predict_proba(X, node_ids=ids)
+    free = search.set_params(explainable=0.0).fit(X, y > np.median(y), node_ids=ids, signal=said)
+    away = free.predict_proba(X, node_ids=ids)
+    assert np.abs(near[::2, 1] - 0.9).mean() < 0.5 * np.abs(away[::2, 1] - 0.9).mean()
+
+
+def test_signals_go_with_a_penalty_by_name():
+    X, y, ids = network()
+    search = nefele.GTVRegressorCV(nefele.graphs.chain(6))
+    with pytest.raises(ValueError, match="signal must go with a penalty by name"):
+        search.fit(X, y, node_ids=ids, signal=y)
+    assert not hasattr(search, "coef_")
+    private = Privacy(1.0, 1e-6, bounds=Bounds(x=3.0, y=(-9, 9)))
+    search = nefele.GTVRegressorCV(nefele.graphs.chain(6), penalty="l2", privacy=private)
+    with pytest.raises(ValueError, match="left out with privacy"):
+        search.fit(X, y, node_ids=ids, signal=y)
 
 
 def test_cost_is_counted_also_when_the_work_fails():

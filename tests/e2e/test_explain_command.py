@@ -70,6 +70,10 @@ def test_bad_input(home):
         assert words in refused("explain", "first", "003", "--at", at, cwd=home)
     words = refused("explain", "first", "003", "--picture", "a.txt", cwd=home)
     assert "--picture must end in .svg or .png" in words
+    before = (home / "first/pictures/graph.svg").read_bytes()
+    words = refused("explain", "first", "003", "--picture", "first/pictures/graph.svg", cwd=home)
+    assert "must not be a file of the run itself" in words
+    assert (home / "first/pictures/graph.svg").read_bytes() == before
     assert "must be another one" in refused("explain", "first", "003", "--without", "003", cwd=home)
 
 
@@ -89,7 +93,8 @@ def test_a_private_run_has_no_rows_to_explain_it(home):
     )
     private = ("--graph", "edges.csv", *QUICK, "--epsilon", "1", "--bounds", "bounds.toml")
     assert run(*FIT, *private, "--out", "private", "--quiet", cwd=home).returncode == 0
-    assert "is private" in refused("explain", "private", "003", cwd=home)
+    words = refused("explain", "private", "003", cwd=home)
+    assert "is private: its models were fitted to noisy moments" in words
 
 
 def test_a_fit_that_missed_its_tolerance_ends_with_1(home):

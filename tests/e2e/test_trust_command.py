@@ -4,10 +4,13 @@ import json
 import shutil
 
 import numpy as np
+import polars as pl
 import pytest
 
-from nefele import GTVRegressor, load
+from nefele import GTVClassifier, GTVRegressor, load
+from nefele.losses import Logistic
 from nefele.robust import worst_nodes
+from nefele.runs.config import read_config
 from tests.e2e.commands import FIT, QUICK, edges, refused, run, weather
 
 
@@ -42,7 +45,8 @@ def test_seven_rows_in_words_and_as_json(home):
 def test_the_report_has_the_chapter(home):
     text = (home / "first/report.html").read_text(encoding="utf-8")
     assert "Seven requirements" in text and "Privacy and data governance" in text
-    assert "processor seconds, about" in text and "assuming 15 W for a busy core" in text
+    assert "processor seconds; about" in text
+    assert "not measured: an assumption of 15 W for a busy core" in text
 
 
 def test_model_cards(home):
@@ -142,10 +146,17 @@ def test_a_private_run_proves_what_it_promises_and_no_more(home):
         "no labels",
     ):
         assert found[text]["mark"] == "not covered"
-    assert "error on held-out rows (mean squared error, by noisy moments)" in found
+    noisy = "estimated from the noisy release"
+    for text in (
+        "error on held-out rows (mean squared error)",
+        "nodes whose prediction was judged",
+    ):
+        assert found[f"{text}, {noisy}"]["mark"] == "not covered"
+    assert not any(text.startswith("error on") and noisy not in text for text in found)
     assert run("trust", "private", "--card", "private.json", cwd=home).returncode == 0
     card = json.loads((home / "private.json").read_text(encoding="utf-8"))
     assert card["data"]["sha256"] == "kept back" and card["worst_nodes"] == []
+    assert card["errors"]["metric"].endswith(noisy) and noisy in card["verdict"]
 
 
 def test_a_run_that_is_not_finished_is_refused(home, monkeypatch):
@@ -166,6 +177,70 @@ def test_bad_input(home):
     words = refused("trust", "first", "--card", "card.txt", cwd=home)
     assert "--card must end in .md or .json; got 'card.txt'" in words
     assert not (home / "card.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["first/run.json", "notes.md", "other.json"])
+def test_a_card_replaces_nothing_but_a_card(home, name):
+    (home / "notes.md").write_text("# what I learnt\n")
+    (home / "other.json").write_text('{"requirements": []}')
+    before = (home / name).read_bytes()
+    words = refused("trust", "first", "--card", name, cwd=home)
+    assert "--card must be a new file or an earlier model card" in words
+    assert (home / name).read_bytes() == before
+    for card in ("first/again.md", "first/again.json"):
+        for _ in range(2):
+            assert run("trust", "first", "--card", card, "--quiet", cwd=home).returncode == 0
+
+
+def test_files_that_were_lost_or_changed_since_are_said(home):
+    shutil.copytree(home / "first", home / "edited")
+    table = (home / "edited/coef.csv").read_text()
+    (home / "edited/coef.csv").write_text(table.replace("0", "1", 1))
+    for name in ("metrics.csv", "history.jsonl", "report.html", "config.toml"):
+        (home / "edited" / name).unlink()
+    found, whole = statements(home, "edited"), statements(home, "first")
+    text = "linear models that can be read in coef.csv"
+    assert whole[text]["mark"] == "measured" and whole[text]["number"] == 10
+    assert found[f"{text}: it is not what the run wrote"]["mark"] == "not covered"
+    for name in ("metrics.csv", "history.jsonl", "report.html", "config.toml"):
+        assert found[f"{name}: it is lost"]["mark"] == "not covered"
+    text = "other files that are there (tables and settings as the run wrote them)"
+    assert whole[text]["number"] - found[text]["number"] == 5
+
+
+def test_a_card_names_the_coupling_that_was_chosen(home):
+    done = run(*FIT[:-2], "--graph", "edges.csv", "--out", "chosen", "--quiet", cwd=home)
+    assert done.returncode == 0, done.stderr
+    assert run("trust", "chosen", "--card", "chosen.md", cwd=home).returncode == 0
+    assert run("trust", "chosen", "--card", "chosen.json", cwd=home).returncode == 0
+    facts = json.loads((home / "chosen/run.json").read_text())
+    card = json.loads((home / "chosen.json").read_text(encoding="utf-8"))
+    assert card["model"]["coupling"] == facts["summary"]["coupling"]
+    assert card["model"]["penalty"] == load(home / "chosen/model.nefele").penalty
+    text = (home / "chosen.md").read_text(encoding="utf-8")
+    assert f"| coupling | {facts['summary']['coupling']} |" in text
+    assert "| penalty, alpha | auto" not in text
+
+
+def test_a_run_of_classes_has_a_bound_on_captured_nodes(home):
+    """By the curvature at the fit: the same number as from the model by hand."""
+    frame = weather().with_columns(warm=pl.col("tmax") > pl.col("tmax").median()).drop("tmax")
+    frame.write_csv(home / "classes.csv")
+    options = ("--task", "classification", "--penalty", "l2", "--alpha", "0.002")
+    done = run(
+        "fit", "classes.csv", "--node", "station", "--target", "warm", "--features",
+        "wind,pressure", "--graph", "edges.csv", *options, "--out", "classes", "--quiet", cwd=home,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = next(e for t, e in statements(home, "classes").items() if "one captured node" in t)
+    graph = load(home / "classes/model.nefele").graph_
+    loss = Logistic(l2=read_config(home / "classes/config.toml").ridge)
+    model = GTVClassifier(graph, node="station", penalty="l2", alpha=0.002, loss=loss)
+    model.fit(frame.select("station", "wind", "pressure"), frame["warm"].to_numpy())
+    worst = worst_nodes(model.solution()[0], 1)
+    assert found["mark"] == "proven"
+    assert found["number"] == pytest.approx(worst.bound.total, rel=1e-3)
+    assert f"the one that pulls hardest, {worst.nodes[0]}" in found["text"]
 
 
 def test_results_that_were_changed_are_refused(home):

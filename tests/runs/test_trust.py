@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nefele.report.trust import MARKS, OPEN, Entry, Requirement, chapter
+from nefele._words import at_most
+from nefele.report.trust import MARKS, MEASURED, OPEN, Entry, Requirement, chapter
 from nefele.runs.model_card import card_text
 from nefele.runs.trust import requirements
 
@@ -139,16 +140,54 @@ def test_privacy_is_proven_only_as_far_as_the_run_says():
     assert any("last refit" in text for text in row(name, refit).of(OPEN))
 
 
+def test_what_privacy_made_noisy_is_estimated_and_not_measured():
+    rows = requirements(run_facts(privacy=SPENT, robustness=robust()), arrays())
+    for name in NAMES[:2]:
+        assert not any("judged" in text or "error" in text for text in row(name, rows).of(MEASURED))
+    noisy = ", estimated from the noisy release: 0.5"
+    assert f"error on held-out rows (mean squared error){noisy}" in row(NAMES[1], rows).of(OPEN)
+    proven = row(NAMES[1], rows).of("proven")
+    assert any("of its noisy objective (not of that of the rows)" in words for words in proven)
+    assert any("of the fit to noisy moments" in words for words in proven)
+
+
+def test_tables_that_nobody_checked_or_that_changed_are_not_covered():
+    text = "linear models that can be read in coef.csv"
+    for files, words in (
+        (None, "it is not checked"),
+        ({"coef.csv": "lost"}, "it is lost"),
+        ({"coef.csv": "not what the run wrote"}, "it is not what the run wrote"),
+    ):
+        rows = requirements(run_facts(), arrays(), files=files)
+        assert f"{text}: {words}" in row(NAMES[3], rows).of(OPEN)
+    rows = requirements(run_facts(), arrays(), files={"coef.csv": "", "report.html": "lost"})
+    assert f"{text}: 2" in row(NAMES[3], rows).of(MEASURED)
+    assert "report.html: it is lost" in row(NAMES[6], rows).of(OPEN)
+    assert any(words.endswith("wrote them): 1") for words in row(NAMES[6], rows).of(MEASURED))
+
+
+def test_what_is_called_a_bound_is_rounded_up():
+    number = 0.12345600001
+    for mark, shown in (("proven", "at most: 0.123457"), ("measured", "at most: 0.123456")):
+        found = Requirement("a", (Entry(mark, "at most", number),), "b")
+        assert found.of(mark) == [shown]
+    assert at_most(2.001, 3) == "2.01" and at_most(0.3) == "0.3" and at_most(1e-300, 1) == "1e-300"
+    rng = np.random.default_rng(0)
+    for value in np.exp(rng.normal(size=200, scale=20)):
+        assert value <= float(at_most(value, 3)) <= 1.011 * value
+
+
 def test_nodes_without_held_out_rows_are_said():
     rows = requirements(run_facts(), arrays(held=0))
     assert marks(NAMES[4], rows)["errors by node: no rows were held out"] == OPEN
     assert marks(NAMES[4], rows)["2 nodes without held-out rows"] == OPEN
 
 
-def test_energy_by_the_stated_assumption():
+def test_energy_is_an_assumption_and_not_measured():
     rows = requirements(run_facts(), arrays())
     energy = [e for e in row(NAMES[5], rows).entries if e.text.startswith("watt-hours")]
-    assert [(e.number, "15 W" in e.text) for e in energy] == [(1.0, True)]
+    assert [(e.mark, e.number, "15 W" in e.text) for e in energy] == [(OPEN, 1.0, True)]
+    assert row(NAMES[5], rows).of("measured") == ["processor seconds: 240"]
     older = run_facts()
     del older["cpu_seconds"]
     assert not row(NAMES[5], requirements(older, arrays())).of("measured")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nefele.cli._site_words import ended
+from nefele.sites.card import site_card
 from nefele.sites.carriers.memory import Hub
 from nefele.sites.example import coast
 from nefele.sites.members import Edge, Member, Privacy
@@ -113,8 +114,9 @@ def test_the_seven_requirements_of_a_run_at_a_site(tmp_path):
     gap = entries["relative distance of the fit from the optimum, at most"]
     assert gap["mark"] == "proven" and gap["number"] == facts["gap"] <= 1e-6
     assert entries["processor seconds"]["number"] == facts["cpu_seconds"] > 0
-    watt_hours = entries["watt-hours, assuming 15 W for a busy core"]["number"]
-    assert watt_hours == pytest.approx(facts["cpu_seconds"] * 15 / 3600)
+    energy = entries["watt-hours, not measured: an assumption of 15 W for a busy core"]
+    assert energy["mark"] == "not covered"
+    assert energy["number"] == pytest.approx(facts["cpu_seconds"] * 15 / 3600)
     paid = [e["number"] for text, e in entries.items() if text.startswith("of these, payload to")]
     assert len(paid) > 0 and 0 < sum(paid) <= facts["bytes_sent"]
     bound = next(e for text, e in entries.items() if "whatever all other sites do" in text)
@@ -163,3 +165,9 @@ def test_privacy_of_a_federation_is_a_row_of_its_own(tmp_path):
     assert found["epsilon of differential privacy, one record replaced"].number == 2.0
     assert found["delta of differential privacy, one record replaced"].number == 1e-6
     assert any("account" in text for text in found)
+    measured = [text for row in rows for text in row.of("measured")]
+    assert not any("error" in text or "judged" in text for text in measured)
+    noisy = "estimated from the noisy release"
+    assert any("error on own held-out rows" in t and noisy in t for t in rows[1].of("not covered"))
+    card = site_card(run.folder, run.facts, rows)
+    assert card["errors"]["metric"] == f"mean squared error, {noisy}"

@@ -127,6 +127,33 @@ def faces(graph: Graph, v: Array, largest: Mask, T: sparse.csr_array) -> sparse.
     return sparse.csr_array(sparse.hstack([T[:, off], T[:, on] @ sparse.csr_array(basis)]))
 
 
+def rooted(T: sparse.csr_array, diagonal: Array, part: Mask, d: int) -> sparse.csr_array:
+    """The same ties in another basis: for each parameter one column moves all of a component.
+
+    Edges do not feel it at all, so that a coupling that is much stronger than what the data say
+    of a parameter does not drown it. Of its groups, that with most curvature gives way.
+
+    Examples
+    --------
+    >>> T = sparse.csr_array(sparse.eye_array(2))
+    >>> rooted(T, np.array([1.0, 3.0]), np.array([True, True]), 1).toarray().tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    columns = sparse.csc_array(T)
+    first = columns.indices[columns.indptr[:-1]]
+    curved, inside = np.asarray(T.T @ diagonal), part[first // d]
+    others: list[Array] = []
+    for k in range(d):
+        own = np.flatnonzero(inside & (first % d == k))
+        top = int(own[curved[own].argmax()])
+        own = own[own != top]
+        others.append(np.column_stack([own, np.full(len(own), top)]))
+    i, j = np.concatenate(others).T
+    size = T.shape[1]
+    more = sparse.csr_array((np.ones(len(i)), (i, j)), shape=(size, size))
+    return sparse.csr_array(T @ (sparse.eye_array(size) + more))
+
+
 def refined_solver(matrix: sparse.csc_array) -> Callable[[Array], Array]:
     """Solver of a positive definite system, scaled and refined.
 

@@ -46,10 +46,10 @@ class Cost:
         Examples
         --------
         >>> Cost(cpu_seconds=240.0).text()
-        '240 processor seconds, about 1 Wh (assuming 15 W for a busy core)'
+        '240 processor seconds; about 1 Wh, not measured: 15 W for a busy core is an assumption'
         """
-        spent = f"{self.cpu_seconds:.4g} processor seconds, about {self.watt_hours:.2g} Wh"
-        return f"{spent} (assuming {self.watts:g} W for a busy core)"
+        spent = f"{self.cpu_seconds:.4g} processor seconds; about {self.watt_hours:.2g} Wh"
+        return f"{spent}, not measured: {self.watts:g} W for a busy core is an assumption"
 
 
 @contextmanager

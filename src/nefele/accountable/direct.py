@@ -42,6 +42,14 @@ class Direct:
     shares: Array
 
 
+def _inverse(matrix: Array) -> Array:
+    """Of a curvature whose parameters may be of unlike size; what has none stays free."""
+    size = np.sqrt(matrix.diagonal())
+    scale = 1 / np.where(size > 0, size, 1.0)
+    middle = np.linalg.pinv(scale[:, None] * matrix * scale, hermitian=True)
+    return np.asarray(scale[:, None] * middle * scale)
+
+
 def direct(system: System) -> Direct | None:
     """Own rows and neighbours; None where parameters are held together one by one."""
     tied = np.asarray(system.fused.any(axis=1))
@@ -57,7 +65,7 @@ def direct(system: System) -> Direct | None:
     others = np.where(inside[head[edges]], tail[edges], head[edges])
     sign = np.where(inside[head[edges]], 1.0, -1.0)
     C, H = system.edge_curvature[edges], system.H[inside].sum(axis=0)
-    inverse = np.linalg.pinv(H + C.sum(axis=0), hermitian=True)
+    inverse = _inverse(H + C.sum(axis=0))
     take = (C @ system.w[others][..., None])[..., 0] - sign[:, None] * system.edge_pull[edges]
     nodes, place = np.unique(others, return_inverse=True)
     parts, shares = np.zeros((len(nodes), system.d)), np.zeros(len(nodes))

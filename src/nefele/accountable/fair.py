@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array
+from nefele._checks import Array, as_float_array, check_finite
 from nefele._ids import describe
 from nefele.accountable.fitted import one_estimator
 from nefele.estimators.fitting import rows_to_predict
@@ -148,21 +148,28 @@ def fairness(model: Any, X: Any, y: Any, groups: Any = None, *, node_ids: Any = 
     if not len(target):
         raise ValueError("X must have at least one row; it has none.")
     classes = hasattr(inner, "classes_")
-    if classes:
-        each = np.asarray(predicted != target, dtype=float)
-        unknown = ~np.isin(target, inner.classes_)
-        if unknown.any():
-            raise ValueError(
-                f"y must hold classes of the fit, {describe(inner.classes_)}; got "
-                f"{target[unknown][0]!r}."
-            )
-    else:
-        each = (predicted - target.astype(float)) ** 2
-    if not np.isfinite(each).all():
-        raise ValueError("y must be finite; it is not.")
+    each = _wrong(inner, predicted, target) if classes else _squared(predicted, target)
     owners = np.zeros(len(each), dtype=np.int64) if ids is None else np.asarray(ids)
     metric = "share of wrong predictions" if classes else "mean squared error"
     return report_of(metric, owners, each, groups)
+
+
+def _wrong(model: Any, predicted: Array, target: NDArray[Any]) -> Array:
+    """Whether each row got another class than its own."""
+    known = model.classes_.tolist()
+    unknown = [label for label in target.tolist() if label not in known]
+    if unknown:
+        raise ValueError(
+            f"y must hold classes of the fit, {describe(model.classes_)}; got {unknown[0]!r}."
+        )
+    return np.asarray(predicted != target, dtype=float)
+
+
+def _squared(predicted: Array, target: NDArray[Any]) -> Array:
+    """The squared error of each row."""
+    numbers = as_float_array(target, "y", 1)
+    check_finite(numbers, lambda at: f"y[{at[0]}]")
+    return np.asarray((predicted - numbers) ** 2)
 
 
 def report_of(metric: str, owners: NDArray[Any], each: Array, groups: Any = None) -> Fairness:
@@ -216,4 +223,20 @@ def _labels(groups: Any, nodes: NDArray[Any]) -> list[Any]:
         raise ValueError(
             f"groups must name every node with rows; missing: {describe(np.array(missing))}."
         )
-    return [groups[node] for node in nodes.tolist()]
+    labels = [groups[node] for node in nodes.tolist()]
+    for node, label in zip(nodes.tolist(), labels, strict=True):
+        if not _is_label(label):
+            raise ValueError(
+                "Labels of groups must be texts, numbers or tuples of these, and not NaN; got "
+                f"{label!r} for node {node!r}. Name the group of what is unknown, such as "
+                '"unknown".'
+            )
+    return labels
+
+
+def _is_label(label: Any) -> bool:
+    """Whether it can name a group: it has a hash, and is equal to itself."""
+    try:
+        return bool(hash(label) == hash(label) and label == label)
+    except (TypeError, ValueError):  # no hash; a missing value that is not even unequal
+        return False

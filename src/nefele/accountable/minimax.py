@@ -23,7 +23,7 @@ from nefele.estimators.fitting import core_loss, forget_rows, make_design, store
 from nefele.losses.pointwise import BoundPointwise
 from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
-from nefele.result import ConvergenceWarning, Result, as_relative
+from nefele.result import ConvergenceWarning, Result, Status, as_relative
 
 _LEAST = 1e-9  # weight below which no node falls: it must not count as one without rows
 _PROOFS = ("dual", "strong convexity")
@@ -41,10 +41,13 @@ class Minimax:
     ----------
     model : GTVRegressor or GTVClassifier
         The fitted model. It does not keep its training rows: its problem is one of weighted nodes.
+        Its `tol`, `dual_gap_` and `status_` are those of the game: the tolerance asked for, the
+        relative distance of the bounds, and "optimal" if that is within it.
     lower, upper : float
         The value of the game lies between them.
     converged : bool
-        Whether upper - lower <= tol * upper.
+        Whether the relative distance of the bounds is within the tolerance. It is relative to the
+        size of `upper`, or to a millionth of the worst loss of models of zeros if that is more.
     proven : bool
         Whether the lower bound is a proof; with a loss that has no conjugate it is an estimate.
     rounds : int
@@ -105,7 +108,7 @@ def fit_minimax(
     rounds : int
         Most fits.
     tol : float
-        Relative distance of the bounds to stop at.
+        Relative distance of the bounds to stop at, > 0. A fit that does not come so near warns.
 
     Returns
     -------
@@ -123,39 +126,51 @@ def fit_minimax(
     >>> found.converged, found.model.intercept_.round(1).tolist()
     (True, [4.0, 4.0])
     """
-    rounds, tol = check_count(rounds, "rounds", low=1), check_number(tol, "tol", low=0.0)
+    rounds = check_count(rounds, "rounds", low=1)
+    tol = check_number(tol, "tol", low=0.0, strict=True)
     if not isinstance(model, GTVRegressor | GTVClassifier):
         raise ValueError(
             f"model must be a GTVRegressor or GTVClassifier; got {type(model).__name__}."
         )
-    out = clone(model).set_params(weighting="nodes")
+    out = clone(model).set_params(weighting="nodes", tol=tol)
     rows = take_rows(out, X, y, None, node_ids)
     design = make_design(out, rows)
     game = _Game(design.problem, core_loss(out))
     found = game.play(rounds, tol)
-    problem = game.posed(found.q)
-    with np.errstate(over="ignore", invalid="ignore"):
-        certificate = problem.certificate(found.w, found.result.u)
-    objective = problem.objective(found.w)
-    gap = as_relative(certificate.gap_abs, objective, problem.objective_at_zero)
-    result = replace(
-        found.result, w=found.w, objective=objective, gap_abs=certificate.gap_abs, gap=gap
-    )
-    store(out, rows, design, result)
+    gap = game.distance(found)
+    close = gap <= tol
+    store(out, rows, design, _as_result(game, found, gap, close))
     forget_rows(out)
-    ids = np.array(design.problem.graph.ids)[game.on]
-    close = found.upper - found.lower <= tol * found.upper
+    if not close:
+        warnings.warn(
+            f"The bounds of the game are {gap:.1e} apart after {found.rounds} rounds, more than "
+            f"tol {tol:.1e}. Increase rounds or tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return Minimax(
         out,
         found.lower,
         found.upper,
-        bool(close),
+        close,
         found.result.certificate in _PROOFS,
         found.rounds,
-        ids,
+        np.array(design.problem.graph.ids)[game.on],
         found.q,
         game.losses(found.w),
         found.even,
+    )
+
+
+def _as_result(game: _Game, found: _Best, gap: float, close: bool) -> Result:
+    """The best models, with the gap of the game in place of that of one fit."""
+    status = found.result.status
+    if close or status == Status.OPTIMAL:
+        status = Status.OPTIMAL if close else Status.MAX_ITER
+    objective = game.posed(found.q).objective(found.w)
+    apart = game.n * (found.upper - found.lower)
+    return replace(
+        found.result, w=found.w, objective=objective, gap_abs=apart, gap=gap, status=status
     )
 
 
@@ -182,6 +197,12 @@ class _Game:
         self.problem, self.loss, self.bound = problem, loss, bound
         self.on = np.flatnonzero(bound.labelled)
         self.n = len(self.on)
+        zero = self.losses(np.zeros((problem.graph.n_nodes, problem.d)))
+        self.at_zero = float(zero.max(initial=0.0))
+
+    def distance(self, best: _Best) -> float:
+        """How far the bounds are apart, relative to their size."""
+        return float(as_relative(best.upper - best.lower, best.upper, self.at_zero))
 
     def posed(self, q: Array) -> Problem:
         """The problem with the nodes' losses weighted by n q."""
@@ -243,8 +264,9 @@ class _Game:
         losses = self.losses(result.w)
         best = _Best(q, result.w, result, lower, self.upper(result.w), losses)
         total, count, step = result.w.copy(), 1, 1.0
-        while best.rounds < rounds and best.upper - best.lower > tol * best.upper:
-            tried = moved(best.q, losses, step)
+        size = float(np.ptp(losses))
+        while best.rounds < rounds and not self.distance(best) <= tol:
+            tried = moved(best.q, losses, step / size if size > 0 else step)
             result, lower = self.fit(tried, inner, result)
             best.rounds += 1
             total, count = total + result.w, count + 1
@@ -259,14 +281,13 @@ class _Game:
 
 
 def moved(q: Array, losses: Array, step: float) -> Array:
-    """Weights after one multiplicative update; losses count relative to the largest.
+    """Weights after one multiplicative update by exp(step * loss): only differences count.
 
     Examples
     --------
-    >>> moved(np.array([0.5, 0.5]), np.array([1.0, 0.0]), np.log(3.0)).round(3).tolist()
+    >>> moved(np.array([0.5, 0.5]), np.array([-7.0, -8.0]), np.log(3.0)).round(3).tolist()
     [0.75, 0.25]
     """
-    size = float(losses.max()) or 1.0
-    raised = q * np.exp(step * (losses / size - 1.0))
+    raised = q * np.exp(step * (losses - losses.max()))
     kept = np.maximum(raised / raised.sum(), _LEAST)
     return np.asarray(kept / kept.sum())

@@ -220,6 +220,8 @@ def _one_row(fit: Fitted, node: Any, x: Any) -> Array:
     """The row as numbers, shape (1, d); a plain vector has no node column."""
     if not hasattr(x, "columns"):
         plain = np.asarray(x)
+        if plain.ndim not in (1, 2):
+            raise ValueError(f"x must be one row: a table, or an array of numbers; got {x!r}.")
         if plain.ndim == 1:
             x = plain[None, :]
     if len(x) != 1:

@@ -33,7 +33,7 @@ def settled(problem: Problem, w: Array, u: Array, at: int) -> System:
     for _ in range(_STEPS):
         w = held(system, system.w)
         system = System(problem, w, system.u, at)
-        step = -system.solve(system.gradient.reshape(-1, 1)).reshape(w.shape)
+        step = system.step()
         size = np.abs(step).max(initial=0.0) / max(np.abs(w).max(initial=0.0), 1e-300)
         if not np.isfinite(size):
             break

@@ -97,6 +97,8 @@ def fit_explainable(
         raise ValueError(
             f"model must be a GTVRegressor or GTVClassifier; got {type(model).__name__}."
         )
+    if y is None:
+        raise ValueError("y must have one label per row; got None.")
     classes = isinstance(model, GTVClassifier)
     signal = as_float_array(signal, "signal", None)
     if check_flag(calibrate, "calibrate"):

@@ -10,7 +10,6 @@ small changes. Models that a norm holds together move as one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -25,8 +24,10 @@ from nefele.accountable.active import (
     largest_entries,
     least_solver,
     refined_solver,
+    rooted,
     ties,
 )
+from nefele.accountable.basis import Basis, diagonal
 from nefele.accountable.classes import Classes
 from nefele.losses.rows import BoundRows
 from nefele.penalties import Quadratic, SquaredL2
@@ -34,9 +35,8 @@ from nefele.problem import Problem
 
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Solve = Callable[[Array], Array]
 
-_SOLVED = 1e-6  # residual from which on the data do not fix the model
+_CLEAN = 1e-10  # residual up to which the plain basis is good enough
 
 
 class System:
@@ -123,25 +123,42 @@ class System:
 
     def solve(self, right: Array) -> Array:
         """A solve with the curvature, on the set of models that stay equal."""
-        T, keep, small, by = self._reduced
-        goal = (T.T @ right)[keep]
-        found = by(goal)
-        size = max(float(np.abs(goal).max(initial=0.0)), 1.0)
-        if not np.abs(small @ found - goal).max(initial=0.0) <= _SOLVED * size:
+        basis = self._basis
+        goal = basis.goal(right)
+        found = basis.by(goal)
+        if not basis.solves(found, goal):
             raise ValueError(
                 "The data must fix the parameters for an explanation; they do not. Add a ridge "
-                "term, such as Squared(l2=1e-6), couple all features, or give more rows."
+                "term, such as Squared(l2=1e-6), couple all features, give more rows, or bring "
+                "features to like sizes by standardize=True."
             )
-        out = np.zeros((T.shape[1], right.shape[1]))
-        out[keep] = found
-        return np.asarray(T @ out)
+        return basis.spread(found)
+
+    def step(self) -> Array:
+        """Newton's step to the optimum, shape (n_nodes, d)."""
+        basis, force = self._basis, np.where(self.fused, 0.0, self.edge_force)
+        goal = basis.goal(self.problem.loss.grad(self.w).reshape(-1, 1))
+        goal = goal + (self._differences() @ basis.T).T[basis.keep] @ force.reshape(-1, 1)
+        return -basis.spread(basis.by(goal)).reshape(self.w.shape)
 
     @cached_property
-    def _reduced(self) -> tuple[sparse.csr_array, Index, sparse.csc_array, Solve]:
-        """Ties, those of the component, the curvature along them, and its solver."""
-        T = self.ties
+    def _basis(self) -> Basis:
+        """In which to solve: that of the nodes, unless their coupling drowns what the data say."""
+        plain = self._reduced(self.ties)
+        unit = np.zeros((self.graph.n_nodes * self.d, self.d))
+        unit[self.at * self.d + np.arange(self.d), np.arange(self.d)] = 1.0
+        goal = plain.goal(unit)
+        if self.largest.any() or plain.solves(plain.by(goal), goal, _CLEAN):
+            return plain
+        curved = np.einsum("ijj->ij", self.H).ravel()
+        return self._reduced(rooted(self.ties, curved, self.part, self.d))
+
+    def _reduced(self, T: sparse.csr_array) -> Basis:
+        """The curvature along ties, of the component, and its solver."""
         keep = np.flatnonzero(abs(T).T @ np.repeat(self.part, self.d).astype(float) > 0)
-        small = sparse.csr_array(T.T @ self._matrix() @ T)[keep][:, keep]
+        own, bent = self._matrices()
+        away = self._differences() @ T
+        small = sparse.csr_array(T.T @ own @ T + away.T @ bent @ away)[keep][:, keep]
         dead = np.tile(~self.live, self.graph.n_nodes).astype(float)
         mixed = abs(T).T @ dead > 0
         if not self.live.all() and self.largest.any():
@@ -152,7 +169,7 @@ class System:
         whole = sparse.csc_array(small + sparse.diags_array(empty.astype(float)))
         # On faces of linf what is alike in all classes may be free at any node.
         free = bool(len(self.classes.loose) and self.largest.any())
-        return T, keep, whole, least_solver(whole) if free else refined_solver(whole)
+        return Basis(T, keep, whole, least_solver(whole) if free else refined_solver(whole))
 
     @cached_property
     def classes(self) -> Classes:
@@ -166,18 +183,19 @@ class System:
         plain = ties(self.graph, self.d, self.fused)
         return faces(self.graph, self.v, self.largest & part, plain)
 
-    def _matrix(self) -> sparse.csr_array:
-        """blkdiag(H_i) + sum_e D_e^T C_e D_e, shape (n d, n d)."""
-        n, d, C = self.graph.n_nodes, self.d, self.edge_curvature
-        head, tail, own = self.graph.head, self.graph.tail, np.arange(n)
-        i = np.concatenate([own, head, tail, head, tail])
-        j = np.concatenate([own, head, tail, tail, head])
-        blocks = np.concatenate([self.H + self.classes.curvature(self.H, self.at), C, C, -C, -C])
-        inner = np.indices((d, d))
-        rows, columns = i[:, None, None] * d + inner[0], j[:, None, None] * d + inner[1]
-        return sparse.csr_array(
-            (blocks.ravel(), (rows.ravel(), columns.ravel())), shape=(n * d, n * d)
-        )
+    def _matrices(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """blkdiag(H_i) of the nodes, and blkdiag(C_e) of the edges."""
+        own = self.H + self.classes.curvature(self.H, self.at)
+        return diagonal(own), diagonal(self.edge_curvature)
+
+    def _differences(self) -> sparse.csr_array:
+        """From parameters to differences over the edges, shape (n_edges d, n d)."""
+        m, n, d = self.graph.n_edges, self.graph.n_nodes, self.d
+        column = np.arange(d)
+        ends = [(side[:, None] * d + column).ravel() for side in (self.graph.head, self.graph.tail)]
+        sign = np.repeat([1.0, -1.0], m * d)
+        place = np.tile(np.arange(m * d), 2)
+        return sparse.csr_array((sign, (place, np.concatenate(ends))), shape=(m * d, n * d))
 
     # -- what the optimum is made of ----------------------------------------------------------
 
@@ -197,12 +215,6 @@ class System:
         ask = (loss.row_bend(z, z) - loss.row_slope(z)).reshape(len(z), -1)
         asks = (data.row_weight[:, None] * ask)[:, :, None] * data.X[:, None, :]
         return np.asarray(asks.reshape(len(z), -1))
-
-    @property
-    def gradient(self) -> Array:
-        """Of the objective, but for forces that hold models equal, shape (n_nodes, d)."""
-        force = np.where(self.fused, 0.0, self.edge_force)
-        return np.asarray(self.problem.loss.grad(self.w) + self.graph.div(force))
 
     @cached_property
     def by_node(self) -> Array:

@@ -32,12 +32,13 @@ def explain(
     did not reach its tolerance.
     """
     from nefele.runs.explaining import explain_run, one_row, plain, plain_prediction
-    from nefele.runs.folder import RunFolder
+    from nefele.runs.folder import RunFolder, check_not_ours
     from nefele.sites.trust import site_facts
 
     with input_errors():
         if picture is not None:
             _check_picture(picture)
+            check_not_ours(run, picture, "--picture")
         if site_facts(run) is not None:
             raise ValueError(
                 f"RUN must be a run of nefele fit; {str(run)!r} is one of a site, and the rows of "

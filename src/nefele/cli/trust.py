@@ -23,7 +23,7 @@ def trust(
     Ends with exit code 1 when the fit of the run did not reach its tolerance.
     """
     from nefele.runs.folder import RunFolder, check_writable
-    from nefele.runs.model_card import card_of, card_text, trust_of
+    from nefele.runs.model_card import card_of, card_text, check_card, trust_of
     from nefele.sites.card import site_card
     from nefele.sites.trust import site_facts, site_requirements
 
@@ -31,6 +31,7 @@ def trust(
         if card is not None:
             check_file(card, (".md", ".json"), "--card")
             check_writable(card.parent)
+            check_card(card)
         facts = site_facts(run)
         if facts is not None:
             rows = site_requirements(run, facts)

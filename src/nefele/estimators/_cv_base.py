@@ -72,6 +72,7 @@ class GTVBaseCV(GTVParameters):
     _: KW_ONLY
     penalty: Any = "auto"
     features: str = "auto"
+    explainable: float = 1.0
     alphas: Any = None
     n_alphas: int = 30
     cv: Any = None
@@ -101,6 +102,7 @@ class GTVBaseCV(GTVParameters):
         *,
         node_ids: Any = None,
         groups: Any = None,
+        signal: Any = None,
     ) -> Any:
         """Choose alpha by cross-validation, then fit with it to all rows.
 
@@ -114,6 +116,9 @@ class GTVBaseCV(GTVParameters):
             Node of each row, when X has no node column.
         groups : array of shape (n_rows,), optional
             For the splitter `cv`, such as `GroupKFold()`; default the node ids.
+        signal : array of shape (n_rows,) or (n_rows, n_classes), optional
+            What a user would expect of each row, see the estimator with a fixed alpha; with a
+            penalty by name. Fits see the signals of their rows, scores the labels only.
 
         Returns
         -------
@@ -121,6 +126,10 @@ class GTVBaseCV(GTVParameters):
         """
         model = self._template()
         rows = fitting.take_rows(model, X, y, sample_weight, node_ids)
+        if signal is not None:
+            if self._automatic:
+                choosing.refuse_signals()
+            rows = model._with_signals(rows, signal, sample_weight)
         self._forget()
         if self.privacy is not None:
             return private_search.fit(self, model, rows, (X, y, sample_weight, node_ids, groups))

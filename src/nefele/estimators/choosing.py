@@ -28,6 +28,14 @@ def check(search: Any) -> None:
         )
 
 
+def refuse_signals() -> None:
+    """Raise ValueError: a likelihood knows labels only."""
+    raise ValueError(
+        'signal must go with a penalty by name, such as penalty="l2"; the coupling that '
+        'penalty="auto" chooses is estimated by likelihood, and signals are no observations.'
+    )
+
+
 def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
     """Choose a coupling, judge it and fit with it; see `nefele.estimators.auto`.
 

@@ -44,6 +44,9 @@ unseen, solver, tol, max_iter
         "linear" does without. With a penalty by name "auto" is "linear".
     scale, hub
         See `GTVRegressor`; they go with a penalty by name, "auto" chooses them.
+    explainable : float
+        See `GTVRegressor`: how much the signals that `fit` is given count against labels. They go
+        with a penalty by name.
     alphas : array of shape (n_alphas,), optional
         Candidates, for a penalty by name. Default: `n_alphas` values, geometric, from the least
         alpha with one model per component (`nefele.lam_max`) down to a ten-thousandth of it. When

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nefele._words import at_most
+
 MEASURED, PROVEN, OPEN = "measured", "proven", "not covered"
 MARKS = (MEASURED, PROVEN, OPEN)
 
@@ -21,7 +23,8 @@ class Entry:
     mark : {"measured", "proven", "not covered"}
     text : str
     number : float, optional
-        What was measured or proven. Without a finite number a statement is "not covered".
+        What was measured or proven. Without a finite number a statement is "not covered"; one
+        that is may have a number, such as an estimate.
 
     Examples
     --------
@@ -47,14 +50,19 @@ class Entry:
             )
 
     def words(self) -> str:
-        """The statement with its number.
+        """The statement with its number; what is proven is a bound, and is rounded up.
 
         Examples
         --------
         >>> Entry("measured", "held-out rows", 120).words()
         'held-out rows: 120'
+        >>> Entry("proven", "at most", 0.12345611).words()
+        'at most: 0.123457'
         """
-        return self.text if self.number is None else f"{self.text}: {self.number:.6g}"
+        if self.number is None:
+            return self.text
+        shown = at_most(self.number) if self.mark == PROVEN else f"{self.number:.6g}"
+        return f"{self.text}: {shown}"
 
 
 @dataclass(frozen=True)

@@ -250,6 +250,15 @@ def _advice(folder: RunFolder) -> str:
     return f"Make it again by: {shlex.join(words + ['--force'] * ('--force' not in words))}"
 
 
+def check_not_ours(run: Path, path: Path, option: str) -> None:
+    """A ValueError when a file to write is one of a run's own."""
+    if path.resolve() in {(run / name).resolve() for name in FILES}:
+        raise ValueError(
+            f"{option} must not be a file of the run itself; {str(path)!r} is one, and would be "
+            "lost. Name another file."
+        )
+
+
 def check_writable(path: Path) -> None:
     """A ValueError when the folder cannot be made or written into; nothing is made here."""
     try:

@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from nefele._words import visible
+from nefele._words import at_most, visible
 from nefele.accountable.fair import worst_tenth
-from nefele.report.trust import MARKS, Requirement
+from nefele.report.trust import MARKS, Entry, Requirement
+from nefele.runs.agreeing import state_of_files
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RESULTS, RunFolder
-from nefele.runs.trust import requirements
+from nefele.runs.trust import NOISY, requirements
+
+_LAST = "## Seven requirements"  # chapter of every card
+CHOSEN_PENALTY = "squared_l2"  # of every coupling that a run chooses itself
 
 
 def trust_of(folder: RunFolder) -> tuple[dict[str, Any], dict[str, Any], list[Requirement]]:
@@ -22,8 +26,9 @@ def trust_of(folder: RunFolder) -> tuple[dict[str, Any], dict[str, Any], list[Re
     facts = folder.finished_facts()
     folder.check_results(facts)
     found = folder.load_path()
+    states = state_of_files(folder, facts, found)
     folder.check_steady(facts)
-    return facts, found, requirements(facts, found, len(RESULTS))
+    return facts, found, requirements(facts, found, len(RESULTS), states)
 
 
 def card_of(folder: RunFolder) -> dict[str, Any]:
@@ -47,13 +52,18 @@ def card_of(folder: RunFolder) -> dict[str, Any]:
             "node": config.node,
         },
         "model": _model(config, facts, found),
-        "errors": {"metric": summary["metric"], **summary["scores"]},
-        "verdict": summary["verdict"],
+        "errors": {"metric": _metric(summary, private), **summary["scores"]},
+        "verdict": summary["verdict"] + (f" This is {NOISY}." if private else ""),
         "worst_nodes": [] if private else _worst(found),
         "limits": facts["notes"],
         "trustworthy": facts["converged"],
         "requirements": [row.plain() for row in rows],
     }
+
+
+def _metric(summary: dict[str, Any], private: bool) -> str:
+    """What the errors are, and how they are known."""
+    return f"{summary['metric']}, {NOISY}" if private else str(summary["metric"])
 
 
 def _model(config: RunConfig, facts: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +73,8 @@ def _model(config: RunConfig, facts: dict[str, Any], found: dict[str, Any]) -> d
         "nodes": facts["graph"]["n_nodes"],
         "edges": facts["graph"]["n_edges"],
         "graph": facts["graph"]["source"],
-        "penalty": config.penalty,
+        "coupling": facts["summary"].get("coupling"),
+        "penalty": CHOSEN_PENALTY if config.chooses else config.penalty,
         "alpha": facts["summary"]["alpha"],
         "clusters": facts["summary"]["clusters"],
         "parameters": found["parameters"].tolist(),
@@ -80,6 +91,29 @@ def _worst(found: dict[str, Any]) -> list[dict[str, Any]]:
         {"node": str(found["nodes"][k]), "error": float(errors[k])}
         for k in known[worst_tenth(errors[known])]
     ]
+
+
+def check_card(path: Path) -> None:
+    """A ValueError when a card would replace a file that is no card, such as run.json."""
+    if not path.exists():
+        return
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        text = ""
+    if not (_is_card(text) if path.suffix.lower() == ".json" else f"\n{_LAST}\n" in text):
+        raise ValueError(
+            f"--card must be a new file or an earlier model card; {str(path)!r} holds something "
+            "else, which would be lost. Name another file."
+        )
+
+
+def _is_card(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and {"requirements", "trustworthy", "limits"} <= set(found)
 
 
 def card_text(card: dict[str, Any], file_type: str) -> str:
@@ -100,8 +134,9 @@ def _markdown(card: dict[str, Any]) -> str:
         ("features", ", ".join(data["features"]) or "none"),
         ("model", f"{model['kind']}; {model['nodes']} nodes, {model['edges']} edges"),
         ("graph", model["graph"]),
+        *([("coupling", model["coupling"])] if model.get("coupling") else []),
         ("penalty, alpha", f"{model['penalty']}, {model['alpha']:.4g}"),
-        ("certified relative gap", "none" if gap is None else f"{gap:.2g}"),
+        ("certified relative gap", "none" if gap is None else f"at most {at_most(gap, 2)}"),
     ]
     errors = [
         (name, "not available" if value is None else f"{value:.6g}")
@@ -119,7 +154,7 @@ def _markdown(card: dict[str, Any]) -> str:
         lines += ["The worst tenth of the nodes:", "", *_table(("Node", "Error"), worst)]
     if card["limits"]:
         lines += ["## Limits", "", *(f"- {_cell(note)}" for note in card["limits"]), ""]
-    lines += ["## Seven requirements", "", *_requirements(card["requirements"])]
+    lines += [_LAST, "", *_requirements(card["requirements"])]
     return "\n".join(lines)
 
 
@@ -136,8 +171,7 @@ def _requirements(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _words(entry: dict[str, Any]) -> str:
-    number = entry["number"]
-    return str(entry["text"]) if number is None else f"{entry['text']}: {number:.6g}"
+    return Entry(entry["mark"], str(entry["text"]), entry["number"]).words()
 
 
 def _table(head: tuple[str, ...], rows: Any) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._words import at_most
 from nefele.graph import Graph
 from nefele.graph_learning import graph_diagnostics
 from nefele.problem import Problem
@@ -147,7 +148,8 @@ def _equal_or_not(fit: FinalFit) -> Found:
     found = certify_clusters(fit.result)
     counts = [int(part.sum()) for part in (found.close, found.apart, found.undecided)]
     words = (
-        f"{counts[0]} of {sum(counts)} edges join models that differ by at most {found.tol:.2g} "
+        f"{counts[0]} of {sum(counts)} edges join models that differ by at most "
+        f"{at_most(found.tol, 2)} "
         f"({_UNITS}), if at all; {counts[1]} join models that differ; {counts[2]} undecided"
     )
     form = "proven at the optimum" if found.proven else "estimated at the optimum"
@@ -222,7 +224,10 @@ def _near_their_optima(fit: FinalFit, size: Any) -> Found:
     def draw(ax: Any) -> object:
         return plot_error_bound(several, ax=ax).set_xlabel("nodes of the cluster")
 
-    words = f"models of well-connected clusters are within {most:.3g} of their rows' own optimum"
+    words = (
+        f"models of well-connected clusters are within {at_most(most, 3)} of their rows' own "
+        "optimum"
+    )
     yield ("error bound", f"{words} ({_UNITS})"), "bound.svg", draw if np.isfinite(most) else None
 
 
@@ -252,7 +257,8 @@ def _smooth(fit: FinalFit) -> Found:
         return
     moved = label_sensitivity(problem)
     if np.isfinite(moved).all():
-        words = f"all models together move by at most {moved.max():.3g} per unit of a label"
+        most = at_most(float(moved.max()), 3)
+        words = f"all models together move by at most {most} per unit of a label"
         yield (
             ("one label", f"{words} ({_UNITS})"),
             "sensitivity.svg",

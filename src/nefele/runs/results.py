@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,20 @@ def write_results(
 
 def write_tables(folder: RunFolder, found: Arrays, *, lost_only: bool = False) -> None:
     """Write what can be read without nefele, from the arrays of a run; or what of it is lost."""
+    for name, text in table_texts(found).items():
+        if not (lost_only and folder.file(name).is_file()):
+            folder.write_text(name, text)
+
+
+def table_texts(found: Arrays) -> dict[str, str]:
+    """What metrics.csv, coef.csv and history.jsonl hold."""
     names = ("iteration", "objective", "gap", "seconds")
     lines = [
         json.dumps(dict(zip(names, _plain(row), strict=True))) for row in found["history"].tolist()
     ]
-    for name, table in (("metrics.csv", metrics_table), ("coef.csv", coef_table)):
-        if not (lost_only and folder.file(name).is_file()):
-            folder.write(name, partial(write_csv, table(found)))
-    if not (lost_only and folder.file("history.jsonl").is_file()):
-        folder.write_text("history.jsonl", "\n".join(lines) + "\n")
+    tables = {"metrics.csv": metrics_table(found), "coef.csv": coef_table(found)}
+    texts = {name: write_csv(table) or "" for name, table in tables.items()}
+    return {**texts, "history.jsonl": "\n".join(lines) + "\n"}
 
 
 def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._words import visible
 from nefele.estimators.design import Design
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import SquaredL2
 from nefele.problem import Problem
 from nefele.robust import WorstNodes, influence_bound, worst_nodes
+from nefele.robust.bounds import steepest
 from nefele.theory import label_sensitivity
 
 _MOST_DENSE = 1_500  # unknowns of which the least eigenvalue is computed
 _MOST_COMPARED = 300  # nodes that are compared one by one
+_MOST_SOLVED = 3_000  # unknowns of a loss whose bound takes another fit
 _LOOSE = "the losses of nodes are not strongly convex; a ridge term makes them so"
 
 Facts = dict[str, Any]
@@ -112,25 +115,35 @@ def _captured(problem: Problem) -> Facts:
         return {"number": 0.0, "node": str(graph.ids[0]), "covered": graph.n_nodes - 1,
                 "honest": graph.n_nodes - 1, "worst": True,
                 "why": "nothing is coupled"}  # fmt: skip
-    one = influence_bound(problem, graph.ids[:1])
-    if not np.isfinite(one.kappa):
-        return _none(one.reason.removeprefix("None: "))
-    compared = graph.n_nodes <= _MOST_COMPARED
-    worst = worst_nodes(problem, 1) if compared else _best_connected(problem)
-    bound = worst.bound
+    curved = not isinstance(problem.loss, BoundSquared)  # a bound may take a solve
+    if curved and graph.n_nodes * problem.d > _MOST_SOLVED:
+        return _none("the fit is too large for the solve that it needs")
+    if not np.isfinite(steepest(problem.penalty, problem.d)):
+        return _none(influence_bound(problem, graph.ids[:1]).reason.removeprefix("None: "))
+    worst = worst_nodes(problem, 1) if graph.n_nodes <= _MOST_COMPARED else _connected(problem)
+    bound, node = worst.bound, str(worst.nodes[0])
     if not bound.certified:
-        return _none(_LOOSE)
+        why = bound.reason.removeprefix("None: ")
+        return _none(f"for the node that could do most, {visible(node)}, {why}")
     return {
         "number": float(bound.total),
-        "node": str(worst.nodes[0]),
+        "node": node,
         "covered": int(bound.covered.sum()),
         "honest": graph.n_nodes - 1,
-        "worst": compared,
+        "worst": worst.exact,
+        "which": _which(worst.exact, graph.n_nodes <= _MOST_COMPARED),
         "why": bound.reason,
     }
 
 
-def _best_connected(problem: Problem) -> WorstNodes:
+def _which(exact: bool, compared: bool) -> str:
+    """Which node the bound is about."""
+    if exact:
+        return "the worst one"
+    return "the one that pulls hardest" if compared else "the best connected one"
+
+
+def _connected(problem: Problem) -> WorstNodes:
     """The node with the largest weight of edges, where comparing all would take too long."""
     node = problem.graph.ids[[int(problem.graph.weighted_degree.argmax())]]
     return WorstNodes(node.tolist(), influence_bound(problem, node), False)

@@ -14,6 +14,7 @@ from nefele.runs.wording import PRICE
 
 Arrays = dict[str, Any]
 
+NOISY = "estimated from the noisy release"
 _PROOFS = ("dual", "strong convexity")  # forms of a certificate that leave nothing to a guess
 
 # What a person must still do.
@@ -41,19 +42,26 @@ TO_DO = {
 }
 
 
-def requirements(facts: dict[str, Any], found: Arrays, checked: int = 0) -> list[Requirement]:
+def requirements(
+    facts: dict[str, Any],
+    found: Arrays,
+    checked: int = 0,
+    files: dict[str, str] | None = None,
+) -> list[Requirement]:
     """One row for each requirement, from run.json and the arrays of a finished run.
 
-    `checked` is how many result files were compared with their hashes.
+    `checked` is how many result files were compared with their hashes, `files` what is wrong with
+    the others, by name; empty if nothing is.
     """
+    files = files or {}
     entries = (
         _oversight(facts),
         _robustness(facts),
         _privacy(facts),
-        _transparency(facts, found),
+        _transparency(facts, found, files),
         _fairness(facts, found),
         _environment(facts),
-        _accountability(facts, checked),
+        _accountability(facts, checked, files),
     )
     return [
         Requirement(name, own, to_do)
@@ -68,29 +76,42 @@ def known(mark: str, text: str, number: Any) -> Entry:
     return Entry(mark, text, float(number))
 
 
+def judged(text: str, number: Any, private: bool) -> Entry:
+    """A measured entry; where privacy let noisy moments out only, an estimate and no measurement.
+
+    Examples
+    --------
+    >>> judged("error", 2.0, private=True)
+    Entry(mark='not covered', text='error, estimated from the noisy release', number=2.0)
+    """
+    return known(OPEN if private else MEASURED, f"{text}, {NOISY}" if private else text, number)
+
+
 def _oversight(facts: dict[str, Any]) -> list[Entry]:
-    summary = facts["summary"]
+    count, private = facts["summary"]["nodes_judged"], "privacy" in facts
     return [
-        known(MEASURED, "nodes whose prediction was judged", summary["nodes_judged"]),
+        judged("nodes whose prediction was judged", count, private),
         known(MEASURED, "notes for the reader in the report", len(facts["notes"])),
         Entry(OPEN, "who may overrule a prediction, and how"),
     ]
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    by = ", by noisy moments" if "privacy" in facts else ""
-    error = f"error on held-out rows ({facts['summary']['metric']}{by})"
+    private = "privacy" in facts
+    error = f"error on held-out rows ({facts['summary']['metric']})"
     return [
-        gap_entry(facts),
-        known(MEASURED, error, _error(facts)),
+        gap_entry(facts, private),
+        judged(error, _error(facts), private),
         *_bounds(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
 
 
-def gap_entry(facts: dict[str, Any]) -> Entry:
+def gap_entry(facts: dict[str, Any], private: bool = False) -> Entry:
     """The gap of a fit: proven, or not covered where it is an estimate or missed its tolerance."""
     text = "relative distance of the fit from the optimum"
+    if private:
+        text += " of its noisy objective (not of that of the rows)"
     gap, form = facts["gap"] if facts["converged"] else None, facts.get("certificate")
     if gap is None or form in _PROOFS:
         return known(PROVEN, f"{text}, at most", gap)
@@ -119,6 +140,8 @@ def _bounds(facts: dict[str, Any]) -> list[Entry]:
     else:
         text = f"move of all models per unit of one training label, at most ({units})"
         first = Entry(PROVEN, text, label["number"])
+    if "privacy" in facts:
+        units += ", of the fit to noisy moments"
     return [first, *_moved(captured, units, names[1])]
 
 
@@ -126,7 +149,7 @@ def _moved(found: dict[str, Any], units: str, name: str) -> list[Entry]:
     """What a node in wrong hands can do to the others."""
     if found["number"] is None:
         return [Entry(OPEN, f"{name}: none, because {found['why']}")]
-    which = "the worst one" if found["worst"] else "the best connected one"
+    which = found.get("which") or _which(found["worst"])
     text = (
         f"move of the honest models together, whatever one captured node does, at most ({units}; "
         f"{which}, {visible(found['node'])})"
@@ -136,6 +159,11 @@ def _moved(found: dict[str, Any], units: str, name: str) -> list[Entry]:
     if left:
         entries.append(Entry(OPEN, f"{left} honest nodes that this bound leaves out"))
     return entries
+
+
+def _which(worst: bool) -> str:
+    """Whose capture a bound is about, in the words of a version that kept none."""
+    return "the worst one" if worst else "the best connected one"
 
 
 def _privacy(facts: dict[str, Any]) -> list[Entry]:
@@ -173,9 +201,11 @@ def promised(privacy: Any) -> list[Entry]:
     ]
 
 
-def _transparency(facts: dict[str, Any], found: Arrays) -> list[Entry]:
+def _transparency(facts: dict[str, Any], found: Arrays, files: dict[str, str]) -> list[Entry]:
+    wrong = files.get("coef.csv", "not checked")
+    text, count = "linear models that can be read in coef.csv", float(len(found["nodes"]))
     return [
-        Entry(MEASURED, "linear models that can be read in coef.csv", float(len(found["nodes"]))),
+        Entry(OPEN, f"{text}: it is {wrong}") if wrong else Entry(MEASURED, text, count),
         Entry(MEASURED, "numbers in each model", float(len(found["parameters"]))),
         Entry(MEASURED, "groups of nodes with one model", float(facts["summary"]["clusters"])),
         Entry(OPEN, "whether the people concerned know that a model is used"),
@@ -212,14 +242,14 @@ def energy(cpu_seconds: Any) -> list[Entry]:
     if cpu_seconds is None:
         return [Entry(OPEN, "energy: processor time was not recorded")]
     cost = Cost(cpu_seconds=float(cpu_seconds))
-    text = f"watt-hours, assuming {cost.watts:g} W for a busy core"
+    text = f"watt-hours, not measured: an assumption of {cost.watts:g} W for a busy core"
     return [
         known(MEASURED, "processor seconds", cost.cpu_seconds),
-        known(MEASURED, text, cost.watt_hours),
+        known(OPEN, text, cost.watt_hours),
     ]
 
 
-def _accountability(facts: dict[str, Any], checked: int) -> list[Entry]:
+def _accountability(facts: dict[str, Any], checked: int, files: dict[str, str]) -> list[Entry]:
     entries = [
         Entry(MEASURED, "input files with a recorded SHA-256", float(len(facts["files"]))),
         Entry(MEASURED, "versions of software on record", float(len(facts["versions"]))),
@@ -228,6 +258,11 @@ def _accountability(facts: dict[str, Any], checked: int) -> list[Entry]:
     if checked:
         text = "result files that agree with their recorded SHA-256"
         entries.insert(1, Entry(MEASURED, text, float(checked)))
+    wrong = {name: state for name, state in files.items() if state}
+    if files:
+        text = "other files that are there (tables and settings as the run wrote them)"
+        entries.insert(-1, Entry(MEASURED, text, float(len(files) - len(wrong))))
+    entries += [Entry(OPEN, f"{visible(name)}: it is {state}") for name, state in wrong.items()]
     return entries
 
 

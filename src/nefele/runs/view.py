@@ -10,6 +10,7 @@ import numpy as np
 from nefele.accountable.cost import Cost
 from nefele.report.pictures import Picture, pictures_in
 from nefele.report.view import Step, View
+from nefele.runs.agreeing import state_of_tables
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 from nefele.runs.results import compared
@@ -75,7 +76,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         centre=config.chooses,
         geographic=bool(found.get("geographic", False)),
         pictures=pictures,
-        trust=requirements(facts, found),
+        trust=requirements(facts, found, files=state_of_tables(folder, found)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from nefele.report.trust import Requirement
 from nefele.selection.verdict import COUPLED, OWN, POOLED
+from nefele.sites.trust import errors_of
 
 _NEEDED = ("nodes", "target", "task", "penalty", "version", "verdict")
 
@@ -46,7 +47,7 @@ def site_card(folder: Path, facts: dict[str, Any], rows: Sequence[Requirement]) 
             "node": ", ".join(map(str, facts["nodes"])),
         },
         "model": _model(facts),
-        "errors": {"metric": facts["metric"], **errors},
+        "errors": {"metric": errors_of(facts), **errors},
         "verdict": facts["verdict"],
         "worst_nodes": [],
         "limits": _limits(facts),

@@ -11,7 +11,7 @@ import numpy as np
 from nefele._words import visible
 from nefele.accountable.fair import worst_tenth
 from nefele.report.trust import MEASURED, OPEN, PROVEN, Entry, Requirement
-from nefele.runs.trust import TO_DO, energy, gap_entry, known, promised
+from nefele.runs.trust import NOISY, TO_DO, energy, gap_entry, judged, known, promised
 from nefele.selection.verdict import COUPLED, OWN
 from nefele.sites.status import FILE, read_status
 
@@ -70,7 +70,7 @@ def site_requirements(folder: Path, facts: dict[str, Any]) -> list[Requirement]:
             known(MEASURED, "features of each model", len(facts["features"])),
             Entry(OPEN, "whether the people concerned know that a model is used"),
         ],
-        _fairness(folder),
+        _fairness(folder, _private(facts)),
         _environment(folder, facts),
         _accountability(facts),
     )
@@ -81,18 +81,19 @@ def site_requirements(folder: Path, facts: dict[str, Any]) -> list[Requirement]:
 
 
 def _oversight(facts: dict[str, Any]) -> list[Entry]:
+    text = "held-out rows at which this site judged the models"
     return [
-        known(MEASURED, "held-out rows at which this site judged the models", facts["held_out"]),
+        judged(text, facts["held_out"], _private(facts)),
         Entry(OPEN, "who may overrule a prediction, and how"),
     ]
 
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
-    by = ", by noisy moments" if _promise(facts) else ""
-    error = f"error on own held-out rows ({facts['metric']}{by})"
+    private = _private(facts)
+    error = f"error on own held-out rows ({facts['metric']})"
     return [
-        gap_entry(facts),
-        known(MEASURED, error, facts["errors"][COUPLED]),
+        gap_entry(facts, private),
+        judged(error, facts["errors"][COUPLED], private),
         *_moved(facts),
         Entry(OPEN, "backdoors, and rows unlike those of the training"),
     ]
@@ -105,7 +106,8 @@ def _moved(facts: dict[str, Any]) -> list[Entry]:
         return [Entry(OPEN, f"{name}: not recorded by the version that made the run")]
     if found["number"] is None:
         return [Entry(OPEN, f"{name}: none, because {found['why']}")]
-    text = "move of the own models together, whatever all other sites do, at most (scaled units)"
+    units = "scaled units, of the fit to noisy moments" if _private(facts) else "scaled units"
+    text = f"move of the own models together, whatever all other sites do, at most ({units})"
     entries = [Entry(PROVEN, text, found["number"])]
     if found["honest"] > found["covered"]:
         left = found["honest"] - found["covered"]
@@ -117,6 +119,15 @@ def _promise(facts: dict[str, Any]) -> dict[str, Any] | None:
     """What privacy was agreed to; None without."""
     found = facts.get("promise") or {}
     return found if found.get("mechanism", "none") != "none" else None
+
+
+def _private(facts: dict[str, Any]) -> bool:
+    return _promise(facts) is not None
+
+
+def errors_of(facts: dict[str, Any]) -> str:
+    """What the errors of a run are, and how they are known."""
+    return f"{facts['metric']}, {NOISY}" if _private(facts) else str(facts["metric"])
 
 
 def _privacy(facts: dict[str, Any]) -> list[Entry]:
@@ -169,7 +180,7 @@ def _accountability(facts: dict[str, Any]) -> list[Entry]:
     ]
 
 
-def _fairness(folder: Path) -> list[Entry]:
+def _fairness(folder: Path, private: bool) -> list[Entry]:
     """Errors of the own nodes, by the table that the run left."""
     import polars as pl
 
@@ -185,10 +196,10 @@ def _fairness(folder: Path) -> list[Entry]:
     on = np.isfinite(coupled)
     if on.any():
         tenth = coupled[on][worst_tenth(coupled[on])].mean()
-        entries.append(known(MEASURED, "mean error over the own nodes", coupled[on].mean()))
-        entries.append(known(MEASURED, "mean error over the worst tenth of these", tenth))
+        entries.append(judged("mean error over the own nodes", coupled[on].mean(), private))
+        entries.append(judged("mean error over the worst tenth of these", tenth, private))
         worse = (coupled > own)[on & np.isfinite(own)].sum()
-        entries.append(known(MEASURED, "own nodes that do worse than with their own rows", worse))
+        entries.append(judged("own nodes that do worse than with their own rows", worse, private))
     else:
         entries.append(Entry(OPEN, "errors by node: no rows were held out"))
     entries.append(Entry(OPEN, "nodes of other sites, and groups of people"))
