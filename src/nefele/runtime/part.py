@@ -154,7 +154,10 @@ class Part:
 
     def fill(self, rows: Array) -> Program[None]:
         """Bring the neighbours' rows of an array of shape (n_local, ...) up to date."""
-        rows[:] = yield from self.seen(rows[self.own], "correction")
+        says = {at: rows[self.own[i]] for at, i in self.says.items()}
+        heard: Heard = yield Exchange("correction", says)
+        for neighbour, theirs in heard.rows.items():
+            rows[self.hears[neighbour]] = theirs
 
     def together(self, rows: Array, heard: dict[Any, Array]) -> Array:
         """Own rows and heard ones in the order of `graph`; zero where nothing was heard."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from typing import Any
 
 from nefele.runtime.optional import need
 
+_PATIENCE = 10.0  # seconds
 LOCAL = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # The node's address is then that of the loopback device, and nothing listens anywhere else.
@@ -51,13 +53,23 @@ class Connected:
 
 
 def _begin(ray: Any, **options: Any) -> None:
+    address = options.get("address")
     try:
+        if address is not None:
+            _knock(address)
         ray.init(log_to_driver=False, configure_logging=False, **options)
-    except ConnectionError as error:
+    except OSError as error:  # a ConnectionError of Ray as well
         raise ValueError(
-            f"address must be that of a running Ray cluster, or auto; got {options['address']!r} "
-            f"({error}). Start one by ray start --head, or leave out address."
+            f"address must be that of a running Ray cluster, or auto; got {address!r} ({error}). "
+            "Start one by ray start --head, or leave out address."
         ) from None
+
+
+def _knock(address: str) -> None:
+    """Whether anybody listens there: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in address:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
 def _stay_local() -> None:
@@ -70,7 +82,7 @@ def _stay_local() -> None:
 
 
 def _check_room(ray: Any, parts: int) -> None:
-    give_up = time.monotonic() + 10  # seconds: resources are told a little after the start
+    give_up = time.monotonic() + _PATIENCE  # resources are told a little after the start
     while "CPU" not in ray.cluster_resources() and time.monotonic() < give_up:
         time.sleep(0.1)
     cpus = ray.cluster_resources().get("CPU", 0)
