@@ -153,6 +153,61 @@ def test_noise_and_batches_end_near_the_solution():
     assert (fedsgd(data, graph, lam=0.5, batch=4, rounds=50).w != noisy.w).any()
 
 
+def test_sequential_batches_with_a_constant_step_are_the_exercise_written_as_a_loop():
+    rng = np.random.default_rng(1)
+    rows = [(rng.normal(size=(m, 2)), rng.normal(size=m)) for m in (5, 4, 2)]
+    data, graph = LocalData.from_list(rows), graphs.chain(3)
+    start, lr, lam, batch = np.array([1.0, -2.0]), 0.01, 0.3, 2
+    fit = fedsgd(
+        data,
+        graph,
+        lam=lam,
+        batch=batch,
+        lr=lr,
+        decay=False,
+        order="sequential",
+        start=start,
+        rounds=7,
+    )
+    w = np.array([start] * 3)
+    for k in range(7):
+        slope = np.zeros_like(w)
+        for i, (X, y) in enumerate(rows):
+            batches = [slice(a, a + batch) for a in range(0, len(y), batch)]
+            part = batches[k % len(batches)]
+            slope[i] = 2 * X[part].T @ (X[part] @ w[i] - y[part]) / len(y[part])
+        for i, j in ((0, 1), (1, 2)):
+            slope[i] += lam * (w[i] - w[j])
+            slope[j] += lam * (w[j] - w[i])
+        w = w - lr * slope
+    np.testing.assert_allclose(fit.w, w, rtol=1e-12)
+
+
+def test_gradient_descent_from_a_start_has_that_start_and_a_falling_step_if_asked():
+    data, _ = clustered()
+    graph = graphs.chain(8)
+    exact = solve(Problem(graph, data, penalty="squared_l2", lam=0.5), tol=1e-12).w
+    there = fedgd(data, graph, lam=0.5, start=exact, rounds=1)
+    assert distance(there.w, exact) < 1e-6
+    falling = fedgd(data, graph, lam=0.5, decay=True, rounds=20).w
+    assert (falling != fedgd(data, graph, lam=0.5, rounds=20).w).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"start": [1.0]}, "start must be finite"),
+        ({"start": [[np.nan] * 3] * 8}, "start must be finite"),
+        ({"order": "sorted"}, "order"),
+        ({"decay": "no"}, "decay"),
+    ],
+)
+def test_wrong_options_of_gradient_descent(options, words):
+    data, _ = clustered()
+    with pytest.raises(ValueError, match=words):
+        fedgd(data, graphs.chain(8), batch=2, **options)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_ifca_recovers_planted_clusters_from_a_good_start(exact):
     data, labels = clustered(empty=(2,))
