@@ -35,6 +35,9 @@ def table3(tmp_path_factory, weather_file):
         ("squared, lam 0.5", 5.793),
         ("l1, lam 2", 5.366),
         ("l2, lam 2", 5.352),
+        ("local, no constant, 18 + 9 rows", 6.893),
+        ("l1, lam 0.5, no constant, 18 + 9 rows", 5.869),
+        ("l1, lam 0.5, no constant, 20 + 7 rows", 5.805),
     ],
 )
 def test_means_over_five_splits(table3, what, error):
