@@ -77,3 +77,9 @@ def test_table_2_from_the_command_line(tmp_path):
     assert "8 x 8 digits" in call(
         "table2", "--quick", "--jobs", 1, "--out", tmp_path / "out"
     ).output.replace("\n", " ")
+
+
+def test_the_notes_speak_of_the_images_that_were_used():
+    notes = load("table2").notes
+    assert any("stand in" in note for note in notes([{"images": "digits"}]))
+    assert not any("stand in" in note for note in notes([{"images": "MNIST"}]))

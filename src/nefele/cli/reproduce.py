@@ -197,7 +197,7 @@ def _show(
             for text in verdicts(one.rows):
                 console.print(f"- {escape(text)}")
         if not quiet:
-            for note in about.notes:
+            for note in one.notes:
                 console.print(escape(note))
             say(f"Written: {', '.join(str(file) for file in one.files)}")
             say("")
@@ -223,7 +223,7 @@ def _as_dict(
                 "name": one.experiment.name,
                 "title": one.experiment.title,
                 "source": one.experiment.source,
-                "notes": list(one.experiment.notes),
+                "notes": list(one.notes),
                 "failed": len(one.failed),
                 "files": [str(file) for file in one.files],
                 "rows": [row.as_dict() for row in one.rows],

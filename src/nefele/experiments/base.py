@@ -148,8 +148,8 @@ class Experiment:
         Width and height of the figure in inches.
     needs : str
         "weather" or "digits" when it reads data that do not come with nefele.
-    notes : tuple of str
-        What to know when reading it.
+    notes : tuple of str, or callable
+        What to know when reading it; a function of the finished cells where it depends on them.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Experiment:
     draw: Callable[[Any, list[Cell]], None] | None = None
     size: tuple[float, float] = (9.0, 3.2)
     needs: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] | Callable[[list[Cell]], tuple[str, ...]] = field(default=())
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _section(one: Reproduced, picture: bytes | None) -> str:
     parts = [
         f'<section id="{about.name}"><h2>{about.name}: {escape(about.title)}</h2>',
         f"<p>{escape(about.source)}</p>",
-        *(f"<p>{escape(note)}</p>" for note in about.notes),
+        *(f"<p>{escape(note)}</p>" for note in one.notes),
     ]
     if picture is not None:
         code = base64.b64encode(picture).decode()

@@ -54,6 +54,12 @@ class Reproduced:
     files: list[Path] = field(default_factory=list)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know when reading it."""
+        notes = self.experiment.notes
+        return notes(self.cells) if callable(notes) else notes
+
+    @property
     def failed(self) -> list[Row]:
         """Rows that did not converge or miss our own reference value."""
         return [row for row in self.rows if row.failed]
