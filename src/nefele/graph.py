@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from nefele._checks import Array, as_float_array, check_name
+from nefele._html import count, facts
 from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
 
 Index = NDArray[np.int64]
@@ -101,6 +102,51 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def _repr_html_(self) -> str:
+        low, high = self.weight.min(initial=np.inf), self.weight.max(initial=0.0)
+        return facts(
+            f"Graph: {count(self.n_nodes, 'node')}, {count(self.n_edges, 'edge')}",
+            {
+                "connected parts": self.components.max() + 1,
+                "neighbours of a node": f"{self.degree.min()} to {self.degree.max()}",
+                "weights": f"{low:.3g} to {high:.3g}" if self.n_edges else "none",
+            },
+        )
+
+    def plot(
+        self,
+        positions: Any = None,
+        groups: Any = None,
+        *,
+        names: bool | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the network; needs matplotlib.
+
+        Parameters
+        ----------
+        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
+            Where the nodes are; by default by forces.
+        groups : array of shape (n_nodes,), optional
+            Nodes with equal entries have the same colour, such as `result.clusters()`.
+        names : bool, optional
+            Whether ids stand beside the nodes; by default up to 40 nodes.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> Graph.from_edges([("a", "b"), ("b", "c")]).plot(groups=[0, 0, 1]).get_title()
+        '3 nodes, 2 edges'
+        """
+        from nefele._draw.pictures import draw_graph
+
+        return draw_graph(self, positions, groups, names, ax)
 
     @classmethod
     def from_edges(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_number, type_name
+from nefele._html import count, facts
 from nefele.certificate import Certificate, Origin, certify
 from nefele.certificate.correction import variation
 from nefele.certificate.posed import inside
@@ -83,6 +84,19 @@ class Problem:
         return (
             f"Problem(n_nodes={self.graph.n_nodes}, n_edges={self.graph.n_edges}, d={self.d}, "
             f"penalty={self.penalty!r}, lam={self.lam:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        graph, loss = self.graph, self.loss
+        return facts(
+            f"Problem: {count(graph.n_nodes, 'node')}, {count(self.d, 'parameter')} each",
+            {
+                "edges": f"{graph.n_edges:,}",
+                "nodes without data": int((~loss.labelled).sum()),
+                "loss": type(loss).__name__,
+                "penalty": repr(self.penalty),
+                "lam": f"{self.lam:g}",
+            },
         )
 
     def with_lam(self, lam: float) -> Problem:

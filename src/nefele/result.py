@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
+from nefele._html import count, facts
 from nefele.graph import Graph
 from nefele.problem import Problem
 
@@ -171,6 +172,57 @@ class Result:
     def __getitem__(self, node: Any) -> Array:
         """Parameters of the node with this id, shape (d,)."""
         return self.w[self.problem.graph.position(node)]
+
+    def _repr_html_(self) -> str:
+        return facts(
+            f"Result: {self.status}",
+            {
+                "objective": f"{self.objective:.6g}",
+                "certified gap": f"{self.gap:.1e} ({self.certificate})",
+                "iterations": f"{self.n_iter:,}",
+                "nodes": f"{len(self.w):,}, {count(self.w.shape[1], 'parameter')} each",
+                "clusters": int(self.clusters().max()) + 1,
+                "advice": self.status.advice,
+            },
+        )
+
+    def plot(self, positions: Any = None, *, axes: Any = None) -> Any:
+        """The network coloured by cluster, and the nodes' parameters; needs matplotlib.
+
+        Parameters
+        ----------
+        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
+            Where the nodes are; by default by forces.
+        axes : pair of matplotlib Axes, optional
+
+        Returns
+        -------
+        array of two matplotlib Axes
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> from nefele import Graph, LocalData, Problem, solve
+        >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+        >>> result = solve(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0))
+        >>> result.plot()[0].get_title()
+        '2 clusters'
+        """
+        from nefele._draw.pictures import draw_result
+
+        data = self.problem.data
+        known = data is not None and len(data.feature_names) == self.w.shape[1]
+        names = data.feature_names if data is not None and known else None
+        title = f"{self.status}, gap {self.gap:.1e}"
+        return draw_result(
+            self.problem.graph,
+            self.w,
+            self.clusters(),
+            names or [f"w{j}" for j in range(self.w.shape[1])],
+            title,
+            positions,
+            axes,
+        )
 
     def clusters(self, tol: float = 1e-5) -> NDArray[np.int64]:
         """Labels of the groups of connected nodes with equal parameters, shape (n_nodes,).

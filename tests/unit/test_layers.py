@@ -14,8 +14,19 @@ ROOT = Path(nefele.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = Rules(
     layers=(
-        ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words", "program"),
-        ("_draw", "_systems", "data", "graph", "graphs"),
+        (
+            "_checks",
+            "_draw",
+            "_files",
+            "_html",
+            "_ids",
+            "_kernels",
+            "_records",
+            "_threads",
+            "_words",
+            "program",
+        ),
+        ("_systems", "data", "graph", "graphs"),
         ("losses", "penalties"),
         ("certificate", "problem", "result"),
         ("paths", "solvers"),
@@ -40,7 +51,7 @@ RULES = Rules(
         "_kernels": {"_checks"},
         "_records": {"_files"},
         "program": {"_checks"},
-        "_draw": {"graph"},
+        "_draw": {"_checks", "_ids"},
         "_systems": {"graph"},
         "graphs": {"graph"},
         "problem": {"certificate"},

@@ -13,8 +13,8 @@ import numpy as np
 
 from nefele._checks import Array, as_float_array, check_finite, type_name
 from nefele._draw.layout import force_layout
+from nefele._draw.network import Network
 from nefele._ids import as_ids, describe, did_you_mean
-from nefele.graph import Graph
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.7"
@@ -48,7 +48,7 @@ def axes(ax: Any) -> Any:
     return ax
 
 
-def place(graph: Graph, positions: Any = None) -> Array:
+def place(graph: Network, positions: Any = None) -> Array:
     """Where to draw the nodes, shape (n_nodes, 2).
 
     The positions given, checked: an array, or a mapping from node ids to pairs. Without them each
@@ -56,6 +56,7 @@ def place(graph: Graph, positions: Any = None) -> Array:
 
     Examples
     --------
+    >>> from nefele import Graph
     >>> place(Graph([0, 1], [0], [1]), [[0, 0], [3, 4]]).tolist()
     [[0.0, 0.0], [3.0, 4.0]]
     >>> place(Graph(["a", "b"], [0], [1]), {"b": (3, 4), "a": (0, 0)}).tolist()
@@ -73,7 +74,7 @@ def place(graph: Graph, positions: Any = None) -> Array:
     return given
 
 
-def _in_graph_order(graph: Graph, positions: Mapping[Any, Any]) -> list[Any]:
+def _in_graph_order(graph: Network, positions: Mapping[Any, Any]) -> list[Any]:
     """The values of a mapping from node ids; ids that are no nodes are ignored."""
     keys, pairs = as_ids(list(positions)), list(positions.values())
     at = graph.positions(keys)
@@ -96,11 +97,12 @@ def shorten(name: str) -> str:
     return name if len(name) <= _LONG else name[: _LONG - 1] + "…"
 
 
-def name_edge(graph: Graph, e: int) -> str:
+def name_edge(graph: Network, e: int) -> str:
     """Edge e for a title: its number and the ids of its ends, shortened.
 
     Examples
     --------
+    >>> from nefele import Graph
     >>> name_edge(Graph(["a", "b"], [0], [1]), 0)
     'edge 0 ("a", "b")'
     """
@@ -111,7 +113,7 @@ def name_edge(graph: Graph, e: int) -> str:
 
 def draw_edges(
     ax: Any,
-    graph: Graph,
+    graph: Network,
     place: Array,
     which: Any = None,
     *,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_finite
+from nefele._html import count, facts, shown
 from nefele._ids import IdIndex, as_ids, unknown_ids_message
 from nefele.data._building import Index, columns_of, packed, packed_list, packed_long
 
@@ -140,6 +141,17 @@ class LocalData:
 
     def __repr__(self) -> str:
         return f"LocalData(n_nodes={self.n_nodes}, n_rows={self.n_rows}, d={self.d})"
+
+    def _repr_html_(self) -> str:
+        rows, empty = self.counts, int((self.counts == 0).sum())
+        return facts(
+            f"LocalData: {count(self.n_rows, 'row')} of {count(self.n_nodes, 'node')}",
+            {
+                "rows of a node": f"{rows.min()} to {rows.max()}, median {np.median(rows):g}",
+                "nodes without rows": empty,
+                "features": shown(self.feature_names),
+            },
+        )
 
     @property
     def n_nodes(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
+from nefele._html import facts, shown
 from nefele.datasets.states import read_file, state_borders
 from nefele.graph import Graph
 
@@ -51,6 +52,17 @@ class IncomesData:
     node_ids: NDArray[Any]
     years: NDArray[np.int64]
     feature_names: tuple[str, ...] = ("time", "time_squared")
+
+    def _repr_html_(self) -> str:
+        return facts(
+            "IncomesData: incomes of US states",
+            {
+                "rows": f"{len(self.y):,} of {self.graph.n_nodes} states",
+                "years": f"{self.years.min()} to {self.years.max()}",
+                "features": shown(self.feature_names),
+                "borders": self.graph.n_edges,
+            },
+        )
 
 
 def load_incomes() -> IncomesData:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
+from nefele._html import facts, shown
 from nefele.data import LocalData
 from nefele.graph import Graph
 
@@ -55,6 +56,17 @@ class StatesData:
     node_ids: NDArray[Any]
     years: NDArray[np.int64]
     feature_names: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        return facts(
+            "StatesData: product of US states",
+            {
+                "rows": f"{len(self.y):,} of {self.graph.n_nodes} states",
+                "years": f"{self.years.min()} to {self.years.max()}",
+                "features": shown(self.feature_names),
+                "borders": self.graph.n_edges,
+            },
+        )
 
 
 def load_states() -> StatesData:

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from nefele._checks import Array, check_count
+from nefele._draw.pictures import draw_candidates, draw_scores
 from nefele.estimators import choosing, fitting, private, private_search
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
@@ -351,6 +352,41 @@ class GTVBaseCV(GTVParameters):
         """The common coefficients and their tests, see the estimator with a fixed alpha."""
         check_is_fitted(self)
         return self.best_estimator_.common_frame(level)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Scores along alpha beside own data and one model, or the couplings compared.
+
+        Needs matplotlib. With `penalty="auto"` the errors of all couplings that were compared.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> import nefele
+        >>> states = nefele.datasets.load_states()
+        >>> model = nefele.GTVRegressorCV(states.graph)
+        >>> model.fit(states.X[:, :1], states.y, node_ids=states.node_ids).plot().get_xlabel()[:25]
+        'error at left-out rows; t'
+        """
+        check_is_fitted(self)
+        if hasattr(self, "candidates_"):
+            names = [str(one["coupling"]) for one in self.candidates_]
+            errors = np.array([one["error"] for one in self.candidates_])
+            return draw_candidates(names, errors, self.coupling_, ax)
+        rivals = {
+            "own data only": self.baseline_scores_["own"],
+            "one model": self.baseline_scores_["pooled"],
+        }
+        found = self.cv_results_
+        mean, spread = found["mean_test_score"], found["std_test_score"]
+        return draw_scores(found["alpha"], mean, spread, self.alpha_, rivals, ax)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""

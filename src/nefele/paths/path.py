@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
+from nefele._html import count, facts
 from nefele.graph import Graph
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.paths.follow import follow
@@ -72,6 +73,42 @@ class PathResult:
             f"PathResult({len(self)} lams from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, "
             f"{few} to {many} clusters, {ended})"
         )
+
+    def _repr_html_(self) -> str:
+        few, many = self.n_clusters.min(initial=0), self.n_clusters.max(initial=0)
+        return facts(
+            f"PathResult: {count(len(self), 'lam')}",
+            {
+                "lam": f"{self.lams[0]:.4g} to {self.lams[-1]:.4g}" if len(self) else "none",
+                "clusters": f"{few} to {many}",
+                "converged": "yes" if self.converged else "no",
+            },
+        )
+
+    def plot(self, *, axes: Any = None) -> Any:
+        """Clusters and parameters along lam, the clusterpath; needs matplotlib.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib Axes, optional
+
+        Returns
+        -------
+        array of two matplotlib Axes
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> from nefele import Graph, LocalData, Problem, path
+        >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
+        >>> found = path(Problem(Graph.from_edges([(0, 1)]), data, lam=1.0), n_lams=4)
+        >>> [ax.get_xlabel() for ax in found.plot()]
+        ['lam', 'lam']
+        """
+        from nefele._draw.pictures import draw_path
+
+        w = self.w if self.results and len(self.results) == len(self) else None
+        return draw_path(self.lams, self.n_clusters, w, self.gaps, axes)
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:
