@@ -82,7 +82,9 @@ def draw_result(
     return pair
 
 
-def draw_path(lams: Array, counts: Array, w: Array | None, gaps: Array, pair: Any = None) -> Any:
+def draw_path(
+    lams: Array, counts: NDArray[np.int64], w: Array | None, gaps: Array, pair: Any = None
+) -> Any:
     """Clusters, and how the parameters of the nodes come together as lam grows."""
     if pair is None:
         pair = new_axes(1, 2, layout="constrained", figsize=(9.0, 3.6))

@@ -152,7 +152,7 @@ def draw(figure: Any, done: list[Cell]) -> None:
 
 def notes(done: list[Cell]) -> tuple[str, ...]:
     """What to know of these images, networks and edges."""
-    images = ()
+    images: tuple[str, ...] = ()
     if done[0]["images"] != "MNIST":
         images = (
             "Without MNIST (--data with its idx files, or --fetch) the 8 x 8 digits of "
