@@ -38,12 +38,13 @@ RULES = Rules(
             "graph_learning",
             "mixed",
             "privacy",
+            "report",
             "robust",
             "runtime",
             "theory",
         ),
         ("accountable", "agnostic", "estimators", "flavours", "selection"),
-        ("cli", "experiments", "report", "runs", "sites"),
+        ("cli", "experiments", "runs", "sites"),
     ),
     # Within a layer: what belongs together may be seen from one side, never from both.
     neighbours={
@@ -65,8 +66,8 @@ RULES = Rules(
         "agnostic": {"estimators", "selection"},
         "estimators": {"selection"},
         "flavours": {"agnostic"},
-        "runs": {"report"},
-        "sites": {"report", "runs"},
+        "report": {"runtime"},
+        "sites": {"runs"},
         "cli": {"experiments", "runs", "sites"},
     },
     # Solvers see losses and penalties through Problem only.

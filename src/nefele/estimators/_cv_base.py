@@ -21,6 +21,8 @@ from nefele.estimators import choosing, fitting, private, private_search
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.nodes import split_nodes
+from nefele.estimators.reporting import view_of
+from nefele.report import write_report
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
@@ -387,6 +389,45 @@ class GTVBaseCV(GTVParameters):
         found = self.cv_results_
         mean, spread = found["mean_test_score"], found["std_test_score"]
         return draw_scores(found["alpha"], mean, spread, self.alpha_, rivals, ax)
+
+    def report(
+        self,
+        path: Any,
+        *,
+        title: str | None = None,
+        positions: Any = None,
+        geographic: bool = False,
+    ) -> None:
+        """Write the report of the fit, one HTML file that opens without a network.
+
+        Errors at held-out rows, whether coupling helps, the network, the models along alpha, and
+        the proof, as in the report of `nefele fit`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The HTML file; an older one stays whole until the new one is complete.
+        title : str, optional
+        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
+            Where the nodes are drawn; by default by forces.
+        geographic : bool
+            Whether positions are (longitude, latitude).
+
+        Examples
+        --------
+        >>> import nefele, tempfile
+        >>> states = nefele.datasets.load_states()
+        >>> model = nefele.GTVRegressorCV(states.graph)
+        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/report.html", title="States")
+        """
+        check_is_fitted(self)
+        model, track = self.best_estimator_, None
+        if len(self.alphas_) > 1 and hasattr(model, "_rows") and not hasattr(self, "privacy_"):
+            track = fitting.track_along(model, self.alphas_, self.best_index_)
+        view = view_of(model, self, track, title, positions, geographic)
+        write_report(view, path)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""

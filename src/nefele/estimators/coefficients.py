@@ -30,7 +30,7 @@ def table_of_models(model: Any, level: float | None = None) -> pl.DataFrame:
     reach = None if level is None else _reach(level)
     coef, intercept = model._stacked()
     nodes = [str(node) for node in model.nodes_.tolist()]
-    rows = _row_counts(model)
+    rows = row_counts(model)
     if hasattr(model, "centre_coef_"):
         _, n_outputs, d = coef.shape
         coef = np.concatenate([coef, np.reshape(model.centre_coef_, (1, n_outputs, d))])
@@ -113,7 +113,7 @@ def _intervals(
     return out
 
 
-def _row_counts(model: Any) -> Array | None:
+def row_counts(model: Any) -> Array | None:
     """Rows of each node, or the sum of their weights; None where they were not saved."""
     rows = getattr(model, "_rows", None)
     if rows is None:

@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele.estimators import saving
 from nefele.estimators.coefficients import table_of_common, table_of_models
+from nefele.estimators.reporting import view_of
 from nefele.graph import Graph
+from nefele.report import write_report
 
 if TYPE_CHECKING:
     import polars as pl
@@ -133,6 +135,41 @@ class FittedModel(BaseEstimator):
         if hasattr(self, "privacy_"):
             lines.append(self.privacy_.text())
         return "\n".join(lines)
+
+    def report(
+        self,
+        path: Any,
+        *,
+        title: str | None = None,
+        positions: Any = None,
+        geographic: bool = False,
+    ) -> None:
+        """Write the report of the fit, one HTML file that opens without a network.
+
+        It shows the models and the proof. No rows were held out, so it does not say whether
+        coupling helps.
+
+        Parameters
+        ----------
+        path : str or Path
+            The HTML file; an older one stays whole until the new one is complete.
+        title : str, optional
+        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
+            Where the nodes are drawn; by default by forces.
+        geographic : bool
+            Whether positions are (longitude, latitude).
+
+        Examples
+        --------
+        >>> import nefele, tempfile
+        >>> states = nefele.datasets.load_states()
+        >>> model = nefele.GTVRegressor(states.graph)
+        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/report.html", title="States")
+        """
+        view = view_of(self, title=title, positions=positions, geographic=geographic)
+        write_report(view, path)
 
     @property
     def clipped_share_(self) -> dict[Any, float]:

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from nefele._checks import Array
 from nefele.estimators._base import GTVBase
 from nefele.estimators.design import Design, Rows
+from nefele.estimators.reporting import Track, stacked
 from nefele.estimators.scores import raw
 from nefele.graph import Graph
 from nefele.losses import Absolute, HuberLoss
@@ -76,6 +77,18 @@ def in_units(model: GTVBase, design: Design, w: Array) -> tuple[Array, Array]:
     coef, intercept = model._shaped(*design.to_units(w))
     n = design.graph.n_nodes
     return coef[:n], intercept[:n]
+
+
+def track_along(model: GTVBase, alphas: Array, chosen: int) -> Track:
+    """The models along the alphas of a choice, of the rows that the model was fitted to."""
+    _, design, _, _ = fitted_design(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the choice has told of them
+        points = list(path_points(model, design, alphas))
+        clusters = clusters_along(model, design, points)
+    coef = np.stack([stacked(*in_units(model, design, point.w)) for point in points])
+    coef[chosen] = stacked(model.coef_, model.intercept_)
+    return Track(alphas, chosen, coef, clusters, np.array([point.gap for point in points]))
 
 
 def path_points(model: GTVBase, design: Design, alphas: Array) -> Iterator[Result]:

@@ -27,6 +27,7 @@ from nefele.estimators.fitting import (
     run_fold,
     take_rows,
 )
+from nefele.estimators.reporting import stacked
 from nefele.graph import Graph
 from nefele.losses import Logistic, Squared
 from nefele.penalties import as_penalty
@@ -265,8 +266,8 @@ class Pipeline:
             warnings.simplefilter("always")
             fit_design(model, self.rows, final)  # not from the path's point: the history is shown
         model.save(self.folder.file("model.nefele"))
-        coef = np.stack([_stack(*in_units(model, design, point.w)) for point in points])
-        coef[chosen] = _stack(model.coef_, model.intercept_)
+        coef = np.stack([stacked(*in_units(model, design, point.w)) for point in points])
+        coef[chosen] = stacked(model.coef_, model.intercept_)
         clusters = clusters_along(model, design, points)
         clearest = clearest_point(alphas, clusters, int(design.problem.loss.labelled.sum()))
         graph = design.graph
@@ -278,7 +279,7 @@ class Pipeline:
             "rows": np.rint(
                 np.bincount(owner, self.rows.sample_weight, minlength=graph.n_nodes)
             ).astype(np.int64),
-            "edges": np.column_stack([graph.head, graph.tail]),
+            "edges": np.columnstacked([graph.head, graph.tail]),
             "weights": np.array(graph.weight),
             "coef": coef,
             "gaps": np.array([point.gap for point in points]),
@@ -373,9 +374,3 @@ def _totals(fold: Fold) -> Arrays:
         "pooled": np.array(-fold.pooled),
         "missed": np.array(fold.n_missed),
     }
-
-
-def _stack(coef: Array, intercept: Array) -> Array:
-    """Coefficients, then the intercept, of each class in turn; shape (n_nodes, p)."""
-    both = np.concatenate([coef, intercept[..., None]], axis=-1)
-    return both.reshape(len(both), -1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._ids import IdIndex, describe
+from nefele.estimators.reporting import parameter_names
 from nefele.result import Status
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder, now
@@ -96,14 +97,6 @@ def gather(config: RunConfig, inputs: Inputs, stages: Stages) -> Arrays:
 
 def _mean(values: list[Any]) -> Array:
     return np.array(np.mean(values) if values else np.nan)
-
-
-def parameter_names(features: list[str], classes: NDArray[Any]) -> list[str]:
-    """Names of the parameters of a node: for more than two classes, those of each class in turn."""
-    names = [*features, "intercept"]
-    if len(classes) <= 2:
-        return names
-    return [f"{name} [{label}]" for label in classes.tolist() for name in names]
 
 
 def metrics_table(found: Arrays) -> Any:
