@@ -537,3 +537,10 @@ def test_held_out_labels_change_nothing_but_their_own_errors(tmp_path):
         alphas = np.load(tmp_path / name / "path.npz")["alphas"]
         found.append((alphas.tolist(), others["nefele_error"].to_list()))
     assert found[0] == found[1]
+
+
+def test_help_by_its_short_name_and_a_script_for_completion():
+    for words in (["-h"], ["fit", "-h"], ["site", "run", "-h"]):
+        assert "Usage: nefele" in run(*words).output
+    shown = process("--show-completion", "bash")
+    assert shown.returncode == 0 and "_nefele_completion" in shown.stdout

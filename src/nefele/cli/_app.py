@@ -36,7 +36,8 @@ from nefele.cli.trust import trust
 app = typer.Typer(
     name="nefele",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 

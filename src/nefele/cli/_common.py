@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,8 +41,27 @@ def check_file(out: Path, suffixes: tuple[str, ...], option: str = "--out") -> N
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print one line; names from users' files do not steer the terminal."""
-    typer.echo(visible(text), err=err)
+    """Print one line; names from users' files do not steer the terminal, prose wraps at words."""
+    line = visible(text)
+    if (sys.stderr if err else sys.stdout).isatty():
+        line = wrapped(line, shutil.get_terminal_size().columns)
+    typer.echo(line, err=err)
+
+
+def wrapped(line: str, width: int) -> str:
+    r"""Prose in lines of at most so many characters; tables and commands stay as they are.
+
+    Examples
+    --------
+    >>> wrapped("Coupling helps: the error is smaller.", 20)
+    'Coupling helps: the\nerror is smaller.'
+    >>> wrapped("node   error of a wide table", 20)
+    'node   error of a wide table'
+    """
+    aligned = "  " in line or line.startswith((" ", "nefele ", "Next: nefele"))
+    if len(line) <= width or aligned or width < 20:
+        return line
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def memory_message(error: MemoryError) -> str:

@@ -279,7 +279,7 @@ class Pipeline:
             "rows": np.rint(
                 np.bincount(owner, self.rows.sample_weight, minlength=graph.n_nodes)
             ).astype(np.int64),
-            "edges": np.columnstacked([graph.head, graph.tail]),
+            "edges": np.column_stack([graph.head, graph.tail]),
             "weights": np.array(graph.weight),
             "coef": coef,
             "gaps": np.array([point.gap for point in points]),
