@@ -539,8 +539,10 @@ def test_held_out_labels_change_nothing_but_their_own_errors(tmp_path):
     assert found[0] == found[1]
 
 
-def test_help_by_its_short_name_and_a_script_for_completion(tmp_path):
+def test_help_by_its_short_name_and_completion_of_commands(tmp_path, monkeypatch):
     for words in (["-h"], ["fit", "-h"], ["site", "run", "-h"]):
         assert "Usage: nefele" in run(*words, cwd=tmp_path).stdout
-    shown = process("--show-completion", "bash", cwd=tmp_path)
-    assert shown.returncode == 0 and "COMPREPLY" in shown.stdout
+    monkeypatch.setenv("_NEFELE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "nefele rep")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert run(cwd=tmp_path).stdout.split() == ["report", "reproduce"]
