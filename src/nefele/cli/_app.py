@@ -50,7 +50,7 @@ def launch(ours: bool) -> None:
     pressed: list[int] = []
     try:
         with _interrupt_ends(ours, pressed), _warnings_as_notes():
-            app()
+            app(prog_name="nefele")
     except SystemExit as end:
         if end.code == 130 and not isinstance(end, Interrupted):
             say("Interrupted.", err=True)
