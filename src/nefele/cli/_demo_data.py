@@ -50,6 +50,7 @@ def write_demo(name: str, out: Path) -> RunConfig:
         target=target,
         graph=str(out / "edges.csv"),
         penalty="auto" if name == "incomes" else "l2",  # the others show clusters and their path
+        coords=("latitude", "longitude") if name == "states" else None,
         n_alphas=20,
         out=str(out),
     )
@@ -63,11 +64,11 @@ def _data(name: str) -> tuple[Any, Graph, str, str]:
 
 
 def _incomes() -> tuple[Any, Graph, str, str]:
-    """The training rows of the first split: 6 years of 36 states; 12 states have no rows."""
+    """8 years of 36 states, of which a run holds out 2 and learns from 6; 12 states have no rows."""
     import polars as pl
 
     incomes = load_incomes()
-    train = split_incomes(incomes, seed=0)
+    train = split_incomes(incomes, seed=0, n_train=8)
     columns = {name: incomes.X[train, j] for j, name in enumerate(incomes.feature_names)}
     states = incomes.node_ids[train].tolist()
     frame = pl.DataFrame({"state": states, **columns, "log_income": incomes.y[train]})
@@ -80,6 +81,8 @@ def _states() -> tuple[Any, Graph, str, str]:
     states = load_states()
     names = states.feature_names[:-1]  # every model has an intercept already
     columns = {name: states.X[:, j] for j, name in enumerate(names)}
+    place = states.positions[states.graph.positions(states.node_ids)]
+    columns |= {"latitude": place[:, 1], "longitude": place[:, 0]}
     frame = pl.DataFrame({"state": states.node_ids.tolist(), **columns, "log_product": states.y})
     return frame, states.graph, "state", "log_product"
 

@@ -80,8 +80,7 @@ def run_command(
         fits = fit_demo(load_states(), options, tick)
     scores = score_fits(fits)
     failed = [fit for fit in fits if fit.problem]
-    if place is not None:
-        write_run("states", place, quiet=quiet or as_json)
+    written = None if place is None else write_run("states", place, quiet=quiet or as_json)
     if as_json:
         paths = {} if out is None else {"folder": str(out), "report": str(out / "report.html")}
         print_json({**as_dict(scores, options, failed), **paths})
@@ -91,8 +90,8 @@ def run_command(
             bars = _bars({score.method.label: score.mse for score in scores}, console)
             console.print(_LEGEND, bars, sep="\n")
             console.print(_list(conclusions(scores, options, failed)))
-            if out is not None:
-                say(f"Report: {out / 'report.html'}")
+            if written is not None:
+                _tell_of_report(*written, "all 17 years of each state")
     for fit in failed:
         say(f"Warning: {fit.method.label}, seed {fit.seed}: {fit.problem}", err=True)
     return 1 if failed else 0
@@ -101,7 +100,7 @@ def run_command(
 def run_incomes(seeds: int, *, as_json: bool, quiet: bool, place: DemoFolder) -> int:
     """Run the demo on incomes, print it, and return the exit code: 1 when a fit did not converge.
 
-    A run on the rows of the first split is written to `place`, with its report.
+    A run on 8 years of each state is written to `place`, with its report.
     """
     place.check("incomes")
     console = Console(highlight=False)
@@ -110,7 +109,7 @@ def run_incomes(seeds: int, *, as_json: bool, quiet: bool, place: DemoFolder) ->
         fits = fit_incomes(load_incomes(), seeds, tick)
     scores = score_incomes(fits)
     failed = [fit for fit in fits if fit.problem]
-    write_run("incomes", place, quiet=quiet or as_json)
+    written = write_run("incomes", place, quiet=quiet or as_json)
     if as_json:
         paths = {"folder": str(place.path), "report": str(place.path / "report.html")}
         print_json({**incomes_as_dict(scores, failed), **paths})
@@ -120,10 +119,19 @@ def run_incomes(seeds: int, *, as_json: bool, quiet: bool, place: DemoFolder) ->
             bars = _bars({score.method: float(score.seen.mean()) for score in scores}, console)
             console.print(_INCOMES_LEGEND, bars, sep="\n")
             console.print(_list(incomes_conclusions(scores, failed)))
-            say(f"Report: {place.path / 'report.html'}")
+            _tell_of_report(*written, "8 years of 36 states")
     for fit in failed:
         say(f"Warning: {fit.method}, seed {fit.seed}: {fit.problem}", err=True)
     return 1 if failed else 0
+
+
+def _tell_of_report(folder: RunFolder, facts: dict[str, Any], rows: str) -> None:
+    """Where the report is, and that its rows and so its numbers are not those of the table."""
+    say(f"Report: {folder.path / 'report.html'}")
+    say(
+        f"The report is of one run on {rows}, a quarter of them held out, so its numbers are not "
+        f"those of the table. It says: {facts['summary']['verdict']}"
+    )
 
 
 def run_generated(name: str, *, as_json: bool, quiet: bool, place: DemoFolder) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
 from nefele._html import facts, shown
-from nefele.datasets.states import read_file, state_borders
+from nefele.datasets.states import read_file, state_borders, state_places
 from nefele.graph import Graph
 
 _MIDDLE, _SPAN = 1969, 40.0  # year of the middle, and years from there to the ends
@@ -37,6 +37,8 @@ class IncomesData:
         State of each row.
     years : int array of shape (3888,)
         Year of each row.
+    positions : array of shape (48, 2)
+        Longitude and latitude of the middle of each state, in the order of `graph.ids`.
     feature_names : tuple of str
         Names of the columns of X.
 
@@ -51,6 +53,7 @@ class IncomesData:
     y: Array
     node_ids: NDArray[Any]
     years: NDArray[np.int64]
+    positions: Array
     feature_names: tuple[str, ...] = ("time", "time_squared")
 
     def _repr_html_(self) -> str:
@@ -85,12 +88,14 @@ def load_incomes() -> IncomesData:
     logs = np.log([[float(row[str(year)]) for year in years] for row in rows])
     names = [row["state"] for row in rows]
     time = np.tile((years - _MIDDLE) / _SPAN, len(names))
+    graph = state_borders(names)
     return IncomesData(
-        state_borders(names),
+        graph,
         np.column_stack([time, time**2]),
         (logs - logs.mean(axis=0)).ravel(),
         np.repeat(names, len(years)),
         np.tile(years, len(names)),
+        state_places(graph),
     )
 
 

@@ -43,6 +43,9 @@ class StatesData:
         Year of each row.
     feature_names : tuple of str
         Names of the columns of X.
+    positions : array of shape (48, 2)
+        Longitude and latitude of the middle of each state, in the order of `graph.ids`, to draw
+        maps.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class StatesData:
     node_ids: NDArray[Any]
     years: NDArray[np.int64]
     feature_names: tuple[str, ...]
+    positions: Array
 
     def _repr_html_(self) -> str:
         return facts(
@@ -95,7 +99,7 @@ def load_states() -> StatesData:
     )
     y = _standardised_log(rows, "gsp")
     graph = state_borders(list(dict.fromkeys(node_ids.tolist())))
-    return StatesData(graph, X, y, node_ids, years, _FEATURES)
+    return StatesData(graph, X, y, node_ids, years, _FEATURES, state_places(graph))
 
 
 def split_states(states: StatesData, seed: int, n_train: int = 6) -> tuple[LocalData, LocalData]:
@@ -152,6 +156,13 @@ def state_borders(names: list[str]) -> Graph:
     """The graph of the borders between the states, its nodes in this order."""
     borders = [(row["state"], row["neighbour"]) for row in read_file("borders.csv")]
     return Graph.from_edges(borders, nodes=names)
+
+
+def state_places(graph: Graph) -> Array:
+    """Longitude and latitude of the middle of each state, in the order of the graph."""
+    rows = read_file("places.csv")
+    place = {row["state"]: (float(row["longitude"]), float(row["latitude"])) for row in rows}
+    return np.array([place[name] for name in graph.ids.tolist()])
 
 
 def read_file(name: str) -> list[dict[str, str]]:
