@@ -64,7 +64,7 @@ def _data(name: str) -> tuple[Any, Graph, str, str]:
 
 
 def _incomes() -> tuple[Any, Graph, str, str]:
-    """8 years of 36 states, of which a run holds out 2 and learns from 6; 12 states have no rows."""
+    """8 years of 36 states, 2 of which a run holds out; 12 states have no rows."""
     import polars as pl
 
     incomes = load_incomes()
