@@ -127,10 +127,11 @@ def run_incomes(seeds: int, *, as_json: bool, quiet: bool, place: DemoFolder) ->
 
 def _tell_of_report(folder: RunFolder, facts: dict[str, Any], rows: str) -> None:
     """Where the report is, and that its rows and so its numbers are not those of the table."""
+    verdict = str(facts["summary"]["verdict"]).partition(";")[0].rstrip(".")
     say(f"Report: {folder.path / 'report.html'}")
     say(
         f"The report is of one run on {rows}, a quarter of them held out, so its numbers are not "
-        f"those of the table. It says: {facts['summary']['verdict']}"
+        f"those of the table. It says: {verdict}."
     )
 
 
