@@ -26,7 +26,7 @@ from nefele.report import write_report
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
-from nefele.selection.clearest import clearest_point
+from nefele.selection.clearest import clearest_stretch
 from nefele.selection.folds import Fold, Told
 from nefele.selection.judge import Scorer
 from nefele.selection.verdict import Verdict
@@ -321,7 +321,10 @@ class GTVBaseCV(GTVParameters):
         """Clusters along the path of all rows, and the alpha where they are clearest."""
         table = fitting.clusters_along(model, design, points)
         self.cv_results_["n_clusters"] = table.max(axis=1) + 1
-        k = clearest_point(self.alphas_, table, int(design.problem.loss.labelled.sum()))
+        labelled = int(design.problem.loss.labelled.sum())
+        stretch = clearest_stretch(self.alphas_, table, labelled)
+        k = None if stretch is None else sum(stretch) // 2
+        self._steady = None if stretch is None else [float(self.alphas_[j]) for j in stretch]
         self.clearest_alpha_ = None if k is None else float(self.alphas_[k])
         self.clearest_clusters_ = None if k is None else table[k]
 
@@ -464,7 +467,11 @@ class GTVBaseCV(GTVParameters):
             lines.append("No clear clusters: no partition lasts along the path.")
         else:
             count = int(self.clearest_clusters_.max()) + 1
-            lines.append(f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}")
+            high, low = self._steady or (self.clearest_alpha_, self.clearest_alpha_)
+            lines.append(
+                f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}; nearly the same "
+                f"from {high:.3g} down to {low:.3g}"
+            )
         if self.n_left_out_:
             lines.append(
                 f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "

@@ -64,10 +64,19 @@ def clearest(alphas: Array, labels: NDArray[Any], most: int) -> tuple[int, int] 
     return best
 
 
-def clearest_point(alphas: Array, labels: NDArray[Any], most: int) -> int | None:
-    """Middle of the clearest stretch, as a place among descending alphas >= 0; None without one."""
+def clearest_stretch(alphas: Array, labels: NDArray[Any], most: int) -> tuple[int, int] | None:
+    """The clearest stretch among descending alphas >= 0; None when none lasts.
+
+    A partition that is there at a single point of a path is not steady: it does not count.
+    """
     on = alphas > 0
     stretch = clearest(alphas[on], labels[on], most) if on.any() else None
+    return None if stretch is None or stretch[0] == stretch[1] else stretch
+
+
+def clearest_point(alphas: Array, labels: NDArray[Any], most: int) -> int | None:
+    """Middle of the clearest stretch, as a place among descending alphas >= 0; None without one."""
+    stretch = clearest_stretch(alphas, labels, most)
     return None if stretch is None else sum(stretch) // 2
 
 
