@@ -10,6 +10,8 @@ from nefele.cli import _options as options
 from nefele.cli._common import Json, Quiet, input_errors, print_json, progress_for, say, teller
 from nefele.cli._options import Flag, as_config, split_names
 
+_WIDEST = 6  # of a cell, with its mark: nothing of a number may be cut off
+
 
 def attack(
     data: options.Data,
@@ -105,7 +107,7 @@ def _print_table(facts: dict[str, Any]) -> None:
     table = Table(title=f"Error of honest nodes ({facts['metric']}); * the attack succeeded")
     table.add_column("attack", no_wrap=True)
     for name in shields:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold", min_width=_WIDEST)
     for attack in dict.fromkeys(row["attack"] for row in facts["table"]):
         rows = {row["defence"]: row for row in facts["table"] if row["attack"] == attack}
         table.add_row(attack, *(_cell(rows[name]) for name in shields))
@@ -113,7 +115,9 @@ def _print_table(facts: dict[str, Any]) -> None:
 
 
 def _cell(row: dict[str, Any]) -> str:
-    error = "-" if row["error"] is None else f"{row['error']:.4g}"
+    error = "-" if row["error"] is None else f"{row['error']:.3g}"
+    if len(error) + 1 > _WIDEST:
+        error = f"{row['error']:.0e}"
     return error + ("*" if row["success"] > 0.5 else "")
 
 
