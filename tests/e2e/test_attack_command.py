@@ -81,6 +81,12 @@ def test_words(folder):
     done = run(*args, "--defences", "l2", cwd=folder)
     assert done.returncode == 0 and "Captured (allow most): " in done.stdout
     assert "Held against all attacks: l2." in done.stdout
+    wide = run(*args, "--captured", "003,003", cwd=folder).stdout
+    assert "Captured (named): 003.\n" in wide
+    line = next(line for line in wide.splitlines() if "constant" in line)
+    cells = [cell.strip() for cell in line.strip("│").split("│")]
+    assert "…" not in line and all(float(cell.rstrip("*")) > 0 for cell in cells[1:])
+    assert cells[1].endswith("*") and len(cells) == 8
     quiet = run(*args, "--defences", "l2", "--quiet", cwd=folder)
     assert "Captured" not in quiet.stdout and "Held against" in quiet.stdout
 
@@ -92,8 +98,9 @@ def test_words(folder):
         (("--attacks", "magic"), 'No attack "magic"'),
         (("--defences", "medain"), 'Did you mean "median"?'),
         (("--worst", "0"), "worst must be an integer >= 1"),
-        (("--worst", "10"), "k must leave an honest node"),
+        (("--worst", "10"), "worst must leave an honest node of the 10"),
         (("--captured", ",".join(f"{i:03d}" for i in range(10))), "Some node must be honest"),
+        (("--attacks", ","), "--attacks must have names, comma between them"),
         (("--attacks", "nobody"), 'No attack "nobody"'),
         (("--attacks", "clean label"), 'No attack "clean label"'),
         (("--graph", "nowhere.csv"), "nowhere.csv"),

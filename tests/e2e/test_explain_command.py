@@ -51,6 +51,21 @@ def test_one_prediction_and_what_would_be_without_a_node(home):
     assert one["without"] != one["value"]
     words = run("explain", "first", "003", *row, cwd=home)
     assert "share of the rows of:" in words.stdout and "without 004 it would be" in words.stdout
+    assert "own rows most like it, and how far from it:\n  row " in words.stdout
+    assert len(one["similar"]) == 5
+
+
+def test_groups_with_one_model_have_names_and_shares(home):
+    found = json.loads(run("explain", "first", "003", "--json", cwd=home).stdout)
+    groups = found["clusters"]
+    assert sorted(node for one in groups for node in one["nodes"]) == sorted(
+        node for node in found["shares"] if node != "(centre)"
+    )
+    for one in groups:
+        total = sum(found["shares"][node] for node in one["nodes"])
+        assert one["share"] == pytest.approx(total, abs=1e-12)
+    told = run("explain", "first", "003", cwd=home).stdout
+    assert ("each group with one model" in told) == any(len(one["nodes"]) > 1 for one in groups)
 
 
 def test_pictures(home):
@@ -61,6 +76,18 @@ def test_pictures(home):
     assert (home / "a.png").read_bytes()[:4] == b"\x89PNG"
     report = (home / "first/report.html").read_text(encoding="utf-8")
     assert "Whom does it serve badly?" in report and "What is a model made of?" in report
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("wind=4", "--at must give every feature; missing: pressure."),
+        ("wind=4,presure=1000", "is none. Did you mean 'pressure'"),
+        ("", "--at must give every feature; missing: wind, pressure."),
+    ],
+)
+def test_a_row_needs_the_features_of_the_run(home, row, message):
+    assert message in refused("explain", "first", "003", "--at", row, cwd=home)
 
 
 def test_bad_input(home):

@@ -155,3 +155,43 @@ def test_rules_at_nodes_with_few_neighbours():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.0, 0.0], [1.0, 0.01], [-0.01, 1.0], [1.0, -0.01], [-1.0, -0.01]],
+        [[0.0, 0.0], [1.0, 0.01], [-0.01, -1.0]],
+    ],
+    ids=["five", "three"],
+)
+def test_the_geometric_median_leaves_a_row_at_which_it_begins(rows):
+    """The coordinate median is a row here, and not the point."""
+    rows = np.array(rows)
+    assert np.abs(rows - coordinate_median(rows)).sum(axis=1).min() == 0.0
+    found = geometric_median(rows)
+    best = minimize(lambda p: length(rows - p).sum(), [0.1, 0.1], method="Nelder-Mead",
+                    options={"xatol": 1e-9, "fatol": 1e-13})  # fmt: skip
+    assert length(rows - found).sum() <= best.fun + 1e-9
+    np.testing.assert_allclose(found, best.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_at_the_geometric_median_nothing_pulls(seed):
+    """Its slope is zero, or it is a row that outweighs the pull of the others."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((int(rng.integers(3, 9)), int(rng.integers(2, 5))))
+    away = rows - geometric_median(rows)
+    size = length(away)
+    there = size < 1e-9
+    pull = length((away[~there] / size[~there, None]).sum(axis=0))
+    assert pull <= there.sum() + 1e-3
+
+
+def test_ties_of_the_geometric_median_end_in_the_middle():
+    assert geometric_median([[0.0, 0.0], [1.0, 1.0]]).tolist() == [0.5, 0.5]
+
+
+def test_krum_tells_near_rows_apart_beside_one_that_is_far_away():
+    rows = [[5.0], [1.1], [1.1], [1.1], [1.1], [1e300]]
+    assert krum(rows, 1).tolist() == [1.1]

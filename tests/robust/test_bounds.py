@@ -272,3 +272,16 @@ def test_bad_input(call, message):
 def test_worst_nodes_of_the_quadratic_penalty_says_why_not():
     with pytest.raises(ValueError, match=r"needs a bound\. None: the quadratic"):
         worst_nodes(small_problem(0, "squared_l2")[0])
+
+
+def test_nodes_that_move_without_a_limit_count_more_than_any_sum():
+    """Only the first of a chain has rows: whoever has it leads all others anywhere."""
+    data = LocalData.from_list([([[1.0]], [1.0]), None, None, None])
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    found = worst_nodes(Problem(graph, data, lam=1.0), 1)
+    assert found.nodes == [0] and not found.bound.certified and found.exact
+    # A star around 0 with two leaves without rows, and a heavy edge of two that have some.
+    rows = [([[1.0]], [0.0])] + [None, None] + [([[1.0]], [0.0])] * 2
+    edges = [(0, 1), (0, 2), (0, 3), (3, 4)]
+    graph = Graph.from_edges(edges, [1.0, 1.0, 1.0, 50.0])
+    assert worst_nodes(Problem(graph, LocalData.from_list(rows), lam=1.0), 1).nodes == [0]

@@ -102,3 +102,30 @@ def test_other_losses_are_refused():
     problem = Problem(Graph.from_edges([(0, 1)]), data, Logistic(l2=0.1), lam=0.1)
     with pytest.raises(ValueError, match='needs loss="squared"'):
         suspects(problem)
+
+
+def test_neighbours_that_cannot_be_tested_count_as_agreeing():
+    """Two nodes of three rows, at the border of two clusters, cannot be told from each other."""
+    edges = [(i, (i + step) % 14) for step in (1, 2) for i in range(14)]
+    graph, alarms = Graph.from_edges(edges, nodes=np.arange(14)), 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rows = []
+        for i in range(14):
+            m = 3 if i < 2 else 19
+            X = np.column_stack([rng.normal(size=(m, 2)), np.ones(m)])
+            slope = [3.0, 0.1, 3.0] if i < 7 else [-3.0, 0.1, 9.0]
+            rows.append((X, X @ slope + rng.normal(size=len(X))))
+        alarms += bool(suspects(Problem(graph, LocalData.from_list(rows), lam=0.1), LEVEL).nodes)
+    assert alarms <= most(40)
+
+
+@pytest.mark.parametrize("other", [(), (9,)])
+def test_rounding_raises_no_alarm_where_rows_have_no_noise(other):
+    graph = Graph.from_edges([(i, j) for i in range(10) for j in range(i)], nodes=np.arange(10))
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        slopes = [[1.0, 2.0, 3.001 if i in other else 3.0] for i in range(10)]
+        draws = zip(rng.standard_normal((10, 8, 3)), slopes, strict=True)
+        data = LocalData.from_list([(X, X @ slope) for X, slope in draws])
+        assert suspects(Problem(graph, data, lam=0.1)).nodes == list(other)

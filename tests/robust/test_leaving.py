@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nefele import Graph, LocalData, Problem, solve
+from nefele.penalties import Quadratic
 from nefele.robust import without_node
 from nefele.robust.example import stations
 from nefele.theory import edge_influence
@@ -48,3 +49,20 @@ def test_what_hung_on_the_node_is_left_without_an_answer():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("least", [1.0, 0.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_quadratic_penalty_of_any_regular_matrix_is_exact(seed, least):
+    """With a matrix that spares a direction it is a refit."""
+    problem, _ = small_problem(seed, "squared_l2")
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.standard_normal((problem.d, problem.d)))[0]
+    values = np.linspace(least, 3.0, problem.d) if problem.d > 1 else np.array([2.0])
+    penalty = Quadratic((turn * values) @ turn.T)
+    problem = Problem(problem.graph, problem.data, penalty=penalty, lam=problem.lam)
+    found = without_node(problem, 1, tol=1e-13)
+    rest = np.arange(problem.graph.n_nodes) != 1
+    expected = solve(alone(problem, [1]), tol=1e-13).w
+    assert found.w[rest] == pytest.approx(expected[rest], abs=1e-6)
+    assert found.method == ("exact" if values.min() > 0 else "refit")

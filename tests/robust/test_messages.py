@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from nefele import Graph, LocalData, Problem, solve
 from nefele.program import Exchange, Heard
@@ -10,6 +11,7 @@ from nefele.robust import (
     Clip,
     Constant,
     Curious,
+    FlipLabels,
     FLTrust,
     Guarded,
     InnerProduct,
@@ -203,10 +205,25 @@ def test_a_guard_needs_vectors_of_one_shape():
         (lambda: SignFlip(0.0), "factor must be finite and > 0"),
         (lambda: Alie(0.0), "z must be finite and > 0"),
         (lambda: InnerProduct(-1.0), "factor must be finite and > 0"),
+        (lambda: Alie.among(10, 6), "bad must be at most half of n=10"),
+        (lambda: Alie.among(10, 1), "too few to hide"),
         (lambda: pass_messages(ring(), 1, wrap={"x": SignFlip()}), "wrap must name parts"),
+        (lambda: pass_messages(ring(), 1, wrap={0: 3}), "wrap must have callables"),
+        (lambda: pass_messages(ring(), 1, wrap={0: Guarded(Median())}), "not have a Guarded"),
+        (lambda: pass_messages(ring(), 1, wrap={0: Constant([1.0] * 3)}), "one number or 2,"),
+        (lambda: pass_messages(ring(), 1, wrap={0: FlipLabels([0])}), "attacks on messages only"),
         (lambda: relax_messages(ring("squared_l2"), 1, wrap={9: SignFlip()}), "wrap must name"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(("n", "bad"), [(50, 24), (25, 11), (40, 15)])
+def test_alie_hides_as_its_paper_says(n, bad):
+    """The largest z with Phi(z) < (n - m - s) / (n - m), s = floor(n/2 + 1) - m, by search."""
+    s = np.floor(n / 2 + 1) - bad
+    grid = np.linspace(0.0, 4.0, 400_001)
+    best = grid[norm.cdf(grid) < (n - bad - s) / (n - bad)].max()
+    assert Alie.among(n, bad).z == pytest.approx(best, abs=2e-5)

@@ -6,6 +6,7 @@ import pytest
 from nefele import Graph, LocalData, Problem, solve
 from nefele.graphs import chain
 from nefele.losses import Squared
+from nefele.result import DataWarning
 from nefele.robust import (
     Backdoor,
     CleanLabel,
@@ -118,3 +119,19 @@ def test_a_backdoor_succeeds_where_clean_rows_say_nothing(spanned):
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(some_data())
+
+
+def test_sybils_of_an_attacker_that_is_named_twice_and_of_names_that_are_taken():
+    graph = Graph.from_edges([("sybil-0", "b"), ("b", "c")])
+    twice = Sybil(["b", "b"], count=2, degree=1)(graph)
+    assert twice.n_nodes == 5 and (twice.degree > 0).all()
+    assert twice.ids[3:].tolist() == ["sybil-1", "sybil-2"]
+    with pytest.raises(ValueError, match="nodes must name one attacker at least"):
+        Sybil([])
+
+
+def test_a_clean_label_without_rows_says_so():
+    with pytest.warns(DataWarning, match="CleanLabel changes nothing"):
+        CleanLabel(["b"], target=[1.0, 1.0], label=7.0)(some_data())
+    with pytest.raises(ValueError, match="label must be"):
+        CleanLabel(["b"], target=[1.0, 1.0], label=np.nan)

@@ -76,7 +76,7 @@ def split_names(text: str | None, option: str) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise ValueError(
-            f"{option} must name columns, comma between them; got {text!r}. Leave the option out "
+            f"{option} must have names, comma between them; got {text!r}. Leave the option out "
             "for the default."
         )
     return names

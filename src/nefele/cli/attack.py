@@ -10,6 +10,8 @@ from nefele.cli import _options as options
 from nefele.cli._common import Json, Quiet, input_errors, print_json, progress_for, say, teller
 from nefele.cli._options import Flag, as_config, split_names
 
+_WIDEST = 6  # of a number: nothing of it may be cut off
+
 
 def attack(
     data: options.Data,
@@ -105,7 +107,7 @@ def _print_table(facts: dict[str, Any]) -> None:
     table = Table(title=f"Error of honest nodes ({facts['metric']}); * the attack succeeded")
     table.add_column("attack", no_wrap=True)
     for name in shields:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold", min_width=_WIDEST)
     for attack in dict.fromkeys(row["attack"] for row in facts["table"]):
         rows = {row["defence"]: row for row in facts["table"] if row["attack"] == attack}
         table.add_row(attack, *(_cell(rows[name]) for name in shields))
@@ -113,8 +115,21 @@ def _print_table(facts: dict[str, Any]) -> None:
 
 
 def _cell(row: dict[str, Any]) -> str:
-    error = "-" if row["error"] is None else f"{row['error']:.4g}"
-    return error + ("*" if row["success"] > 0.5 else "")
+    return _short(row["error"]) + ("*" if row["success"] > 0.5 else "")
+
+
+def _short(error: float | None) -> str:
+    """Three digits, or as many as leave room for the mark.
+
+    Examples
+    --------
+    >>> [_short(error) for error in (2.4567, 0.01234, 0.0001234, 1234.5, 4.754e8, None)]
+    ['2.46', '0.0123', '1e-04', '1234', '5e+08', '-']
+    """
+    if error is None:
+        return "-"
+    forms = [f"{error:.3g}", f"{error:.0f}" if error >= 1 else f"{error:.2g}", f"{error:.0e}"]
+    return next((form for form in forms if len(form) <= _WIDEST), forms[-1])
 
 
 def _sentences(facts: dict[str, Any]) -> list[str]:

@@ -48,7 +48,7 @@ def explain(
         found, facts = explain_run(folder, node)
         one = None
         if at is not None:
-            one = found.prediction(one_row(found, at, folder.read_config().node))
+            one = found.prediction(one_row(found, at, folder.read_config().node, facts["features"]))
         left = None if without is None else found.without(without)
         told = one is not None and without is not None
         alone = one.without(without) if told and one is not None else None
@@ -86,16 +86,34 @@ def _print(found: Any, count: int) -> None:
     near += list(zip(map(str, found.neighbours.tolist()), found.neighbour_share, strict=True))
     if found.own_share == found.own_share:  # not a number where parameters are held one by one
         _table("direct share of", near[: count + 1])
+    _table("share of the rows of each group with one model", _groups(found, count))
     _table("rows that matter most", _rows(found.row_frame(count)))
     edges = found.edge_frame(count)
     ends = zip(edges["source"], edges["target"], edges["size"], strict=True)
     _table("edges that matter most", [(f"{a} - {b}", size) for a, b, size in ends])
 
 
+def _groups(found: Any, count: int) -> list[tuple[str, float]]:
+    """Shares of clusters, unless every node is one by itself."""
+    from nefele.runs.explaining import groups_of
+
+    groups = groups_of(found)
+    if all(len(one["nodes"]) == 1 for one in groups):
+        return []
+    return [(_some(one["nodes"]), one["share"]) for one in groups[:count]]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f", ... ({len(names)} nodes)" if len(names) > 4 else "")
+
+
 def _rows(table: Any) -> list[tuple[str, float]]:
     columns = zip(table["row"], table["node"], table["target"], table["size"], strict=True)
-    said = [(row, node, y if isinstance(y, str) else f"{y:.4g}", s) for row, node, y, s in columns]
-    return [(f"row {row + 1} of {node}, {y}", size) for row, node, y, size in said]
+    return [(f"row {row + 1} of {node}, {_value(y)}", size) for row, node, y, size in columns]
+
+
+def _value(y: Any) -> str:
+    return y if isinstance(y, str) else f"{y:.4g}"
 
 
 def _print_prediction(one: Any, without: str | None, alone: float | None) -> None:
@@ -106,6 +124,10 @@ def _print_prediction(one: Any, without: str | None, alone: float | None) -> Non
     _table("added by", [(f"{name} = {x:.4g}", adds + curve) for name, x, adds, curve in columns])
     if alone is not None:
         say(f"without {without} it would be {alone:.6g}")
+    near = one.similar()
+    lines = zip(near["row"], near["target"], near["distance"], strict=True)
+    said = [(f"row {row + 1}, {_value(y)}", far) for row, y, far in lines]
+    _table("own rows most like it, and how far from it", said)
 
 
 def _models(names: list[str], values: Any, title: str) -> None:

@@ -95,9 +95,10 @@ def _checked(signal: Any, shape: tuple[int, ...]) -> Array:
 def _check_probabilities(share: Array) -> None:
     wrong = (share < 0) | (share > 1)
     if wrong.any():
+        told = share[:, -1][wrong[:, -1]] if wrong[:, -1].any() else share[wrong]
         raise ValueError(
             "signal must hold probabilities of classes, from 0 to 1 (for two classes that of the "
-            f"second); got {float(share[wrong][0]):g}."
+            f"second); got {float(told[0]):g}."
         )
     missed = np.abs(share.sum(axis=1) - 1) > _SUM
     if missed.any():

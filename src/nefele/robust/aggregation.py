@@ -12,9 +12,10 @@ import numpy as np
 
 from nefele._checks import Array, as_float_array, check_count, check_finite, check_number
 
-_STEPS = 100  # of Weiszfeld's iteration, at most
+_STEPS = 300  # of Weiszfeld's iteration, at most
 _FAR = 1e100  # in units of the rows' spread: only the direction of such a row counts
-_STILL = 1e-9  # relative change at which it ends
+_LARGEST = float(np.finfo(float).max) / 4
+_STILL = 1e-9  # slope at which it ends, for each row
 
 
 def length(v: Array) -> Array:
@@ -51,8 +52,7 @@ def _ways(v: Array) -> Array:
 
 def between(a: Array, b: Array) -> Array:
     """A - b without overflow: largest numbers stay the largest ones."""
-    top = np.finfo(float).max / 4
-    return np.asarray(np.clip(a, -top, top) - np.clip(b, -top, top))
+    return np.asarray(np.clip(a, -_LARGEST, _LARGEST) - np.clip(b, -_LARGEST, _LARGEST))
 
 
 def trimmed_mean(rows: Any, trim: int) -> Array:
@@ -94,8 +94,9 @@ def coordinate_median(rows: Any) -> Array:
 def geometric_median(rows: Any, smoothing: float = 1e-9) -> Array:
     """The point with the least sum of distances to the rows, by Weiszfeld's iteration.
 
-    Distances below `smoothing` times the rows' spread count as that, so that a step is always
-    defined. Less than half of the rows, wherever they are, keep it among the others.
+    Where a row itself is that point, it is found by its optimality; otherwise a step that ends
+    within `smoothing` times the rows' spread of a row leaves it (Vardi and Zhang 2000). Less than
+    half of the rows, wherever they are, keep it among the others.
 
     Examples
     --------
@@ -109,17 +110,45 @@ def geometric_median(rows: Any, smoothing: float = 1e-9) -> Array:
     unit = float(np.median(length(away)))
     if not unit > 0:  # half of the rows are here: no point is nearer to them
         return at
-    away = clipped(away, _FAR * unit) / unit  # in units of the rows' spread
-    point = np.zeros_like(at)
+    away = clipped(away, min(_FAR * unit, _LARGEST)) / unit  # in units of the rows' spread
+    best = None if _slope(away, np.zeros_like(at), smoothing)[2] else _best_row(away)
+    return rows[best] if best is not None else np.asarray(at + unit * _weiszfeld(away, smoothing))
+
+
+def _slope(rows: Array, point: Array, smoothing: float) -> tuple[Array, float, bool]:
+    """Where the sum of distances falls, the sum of weights, and whether nothing is to be gained."""
+    away = rows - point
+    distance = np.sqrt((away**2).sum(axis=1))  # no overflow: rows are clipped to _FAR
+    far = distance > smoothing
+    weight = 1 / distance[far]
+    pull = (weight[:, None] * away[far]).sum(axis=0)
+    size, held = float(length(pull)), float((~far).sum())
+    if size <= held + _STILL * len(rows):
+        return pull, 1.0, True
+    return (1 - held / size) * pull, float(weight.sum()), False
+
+
+def _best_row(rows: Array) -> int | None:
+    """The row from which no other point is nearer to all; None when it is no row.
+
+    The others pull with one unit each, and a row stays where as many rows as are there hold it.
+    """
+    apart = rows[None] - rows[:, None]
+    pull = np.sqrt((_ways(apart).sum(axis=1) ** 2).sum(axis=1))
+    held = (length(apart) == 0).sum(axis=1)
+    still = np.flatnonzero(pull <= held)
+    return int(still[0]) if still.size else None
+
+
+def _weiszfeld(rows: Array, smoothing: float) -> Array:
+    """The same for rows in units of their spread, none of which is the point; from zero."""
+    point = np.zeros(rows.shape[1])
     for _ in range(_STEPS):
-        # Squares of rows that are clipped to _FAR do not overflow.
-        distance = np.sqrt(((away - point) ** 2).sum(axis=1))
-        weight = 1 / np.maximum(distance, smoothing)
-        new = ((weight / weight.sum())[:, None] * away).sum(axis=0)
-        moved, point = float(length(new - point)), new
-        if moved <= _STILL * max(float(length(point)), 1.0):
+        pull, weight, done = _slope(rows, point, smoothing)
+        if done:
             break
-    return np.asarray(at + unit * point)
+        point = point + pull / weight
+    return point
 
 
 def krum(rows: Any, attackers: int) -> Array:
@@ -144,8 +173,9 @@ def krum(rows: Any, attackers: int) -> Array:
             "Use coordinate_median for so few neighbours."
         )
     distance = length(between(rows[:, None], rows[None]))
-    top = float(distance.max(initial=0.0))
-    nearest = np.sort(distance / (top or 1.0), axis=1)[:, 1 : 1 + near]
+    nearest = np.sort(distance, axis=1)[:, 1 : 1 + near]
+    unit = float(nearest.max(axis=1).min()) or 1.0  # of the best row: squares of its like count
+    nearest = np.minimum(nearest, _FAR * unit) / unit
     return np.asarray(rows[int(np.argmin((nearest**2).sum(axis=1)))])
 
 

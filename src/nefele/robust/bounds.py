@@ -61,7 +61,8 @@ class InfluenceBound:
         Strong convexity, or curvature at the fit without attackers, and largest slope that it
         rests on; NaN where there is no bound.
     force : array of shape (n_nodes,)
-        r_i: the strongest pull of the attackers at each honest node.
+        r_i: the strongest pull of the attackers at each honest node; NaN at those without a bound
+        that attackers reach.
     per_label : float
         Quadratic penalty with squared losses: how far the whole solution moves at most per unit
         by which one label of an attacker changes; otherwise NaN.

@@ -22,6 +22,7 @@ from nefele.result import Result
 
 _FULL = 0.99  # share of its ball that a flow fills when its edge counts as saturated
 _RANK = 1e-10  # singular values below this share of the largest count as zero
+_ROUNDING = 16 * np.finfo(float).eps  # residuals below this share of the labels count as zero
 
 Mask = NDArray[np.bool_]
 
@@ -77,10 +78,11 @@ def suspects(problem: Problem, level: float = 0.05, rate: str = "family") -> Sus
     Notes
     -----
     It is exact for normal errors of one variance at both ends of an edge, and nearly so for other
-    errors when rows are many. The p-value of a node with k tested edges is that of the u-th
-    smallest, u = floor(k/2) + 1, times k - u + 1 (Benjamini and Heller 2008): a node is false
-    alarm only when half of its neighbours or more truly have its parameters. Edges between
-    clusters that truly differ are no false alarms: their ends disagree.
+    errors when rows are many. The p-value of a node with k neighbours is that of the u-th
+    smallest of its edges, u = floor(k/2) + 1, times k - u + 1 (Benjamini and Heller 2008): a node
+    is a false alarm only when half of its neighbours or more truly have its parameters.
+    Neighbours whose rows are too few for a test count as such. Edges between clusters that truly
+    differ are no false alarms: their ends disagree.
 
     Examples
     --------
@@ -98,9 +100,10 @@ def suspects(problem: Problem, level: float = 0.05, rate: str = "family") -> Sus
     edge_p = edge_p_values(problem, data)
     node_p = np.full(graph.n_nodes, np.nan)
     for i in range(graph.n_nodes):
-        own = np.sort(edge_p[((graph.head == i) | (graph.tail == i)) & ~np.isnan(edge_p)])
-        if own.size:
+        own = edge_p[(graph.head == i) | (graph.tail == i)]
+        if not np.isnan(own).all():
             u = own.size // 2 + 1
+            own = np.sort(np.nan_to_num(own, nan=1.0))  # who cannot be tested may well agree
             node_p[i] = min((own.size - u + 1) * own[u - 1], 1.0)
     reject = _holm if rate == "family" else _yekutieli
     bad_edges = np.flatnonzero(reject(edge_p, level))
@@ -120,7 +123,8 @@ def edge_p_values(problem: Problem, data: LocalData) -> Array:
         (own, own_rank), (other, other_rank) = fits[i], fits[j]
         extra, left = own_rank + other_rank - rank, len(rows) - own_rank - other_rank
         if extra > 0 and left > 0:
-            apart, noise = max(joint - own - other, 0.0), own + other
+            lost = float(len(rows) * (_ROUNDING * np.abs(data.y[rows]).max()) ** 2)
+            apart, noise = (v if v > lost else 0.0 for v in (joint - own - other, own + other))
             ratio = np.inf if not noise > 0 else (apart / extra) / (noise / left)
             out[e] = f_distribution.sf(ratio, extra, left) if apart > 0 else 1.0
     return out

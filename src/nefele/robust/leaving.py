@@ -9,12 +9,14 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.graph import Graph
-from nefele.penalties import SquaredL2
+from nefele.penalties import Penalty, Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.robust.poisoning import captured
 from nefele.solvers import solve
 from nefele.theory.coupled import coupled_solver, fixed_nodes
 from nefele.theory.spectrum import node_blocks
+
+_SINGULAR = 1e-12  # eigenvalues of Q below this share of the largest: a refit
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class Without:
     size : array of shape (n_nodes,)
         Euclidean norm of the change at each node.
     method : {"exact", "refit"}
-        A linear system, or another solve.
+        A linear system, for quadratic losses and a penalty `squared_l2` or `quadratic` with a
+        regular Q, or another solve.
     gap : float
         The larger certified gap of the two solves; 0 for a linear system.
 
@@ -79,9 +82,9 @@ def without_node(problem: Problem, node: Any, *, tol: float = 1e-8) -> Without:
         raise ValueError("Some node must be left; the graph has only this one.")
     kept = (graph.head != gone) & (graph.tail != gone)
     smaller = Graph(graph.ids, graph.head[kept], graph.tail[kept], graph.weight[kept])
-    exact = isinstance(problem.penalty, SquaredL2) and problem.lam > 0
-    if exact and problem.loss.affine_grad and problem.loss.smooth:
-        before, after = _linear(problem, graph), _linear(problem, smaller)
+    root = _root(problem.penalty, problem.d) if problem.lam > 0 else None
+    if root is not None and problem.loss.affine_grad and problem.loss.smooth:
+        before, after = _linear(problem, graph, root), _linear(problem, smaller, root)
         method, gap = "exact", 0.0
     else:
         first = solve(problem, tol=tol)
@@ -94,10 +97,22 @@ def without_node(problem: Problem, node: Any, *, tol: float = 1e-8) -> Without:
     return Without(after, change, np.sqrt((change**2).sum(axis=1)), method, gap)
 
 
-def _linear(problem: Problem, graph: Graph) -> Array:
+def _root(penalty: Penalty, d: int) -> Array | None:
+    """Q^(-1/2) of a penalty 1/2 v^T Q v: with w = Q^(-1/2) v it is squared_l2; None for others."""
+    if isinstance(penalty, SquaredL2):
+        return np.eye(d)
+    if not isinstance(penalty, Quadratic):
+        return None
+    values, vectors = np.linalg.eigh(penalty.Q)
+    if values[0] <= _SINGULAR * values[-1]:
+        return None
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _linear(problem: Problem, graph: Graph, root: Array) -> Array:
     """The optimum over a graph by the linear system; NaN where the data do not fix it."""
-    blocks = node_blocks(problem)
-    right = -0.5 * problem.loss.grad(np.zeros((graph.n_nodes, problem.d)))
+    blocks = root @ node_blocks(problem) @ root
+    right = -0.5 * problem.loss.grad(np.zeros((graph.n_nodes, problem.d))) @ root
     fixed = fixed_nodes(graph, blocks)
     place = np.cumsum(fixed) - 1
     inside = fixed[graph.head]
@@ -106,7 +121,7 @@ def _linear(problem: Problem, graph: Graph) -> Array:
     if fixed.any():
         part = Graph(np.arange(fixed.sum()), *ends, graph.weight[inside])
         w[fixed] = coupled_solver(part, blocks[fixed], 0.5 * problem.lam)(right[fixed])
-    return w
+    return w @ root
 
 
 def _on(problem: Problem, graph: Graph) -> Problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class MessageAttack(ABC):
                 heard = np.stack(alike) if alike else np.zeros((0, own.size))
             with np.errstate(over="ignore"):
                 new = np.asarray(self.say(own.ravel(), heard, draw), dtype=float)
+            if new.shape not in ((), (1,), (own.size,)):
+                raise ValueError(
+                    f"{type(self).__name__} must say one number or {own.size}, as many as are in "
+                    f"a message here; got {new.size}."
+                )
             said[name] = np.broadcast_to(new, own.size).reshape(own.shape).copy()
         return with_arrays(request, said)
 
@@ -71,7 +77,7 @@ class Constant(MessageAttack):
     Examples
     --------
     >>> Constant(1e6).say(np.zeros(2), np.zeros((0, 2)), np.random.default_rng(0)).tolist()
-    [1000000.0, 1000000.0]
+    1000000.0
     """
 
     value: Any = 1e6
@@ -85,7 +91,7 @@ class Constant(MessageAttack):
             )
 
     def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
-        return np.broadcast_to(np.asarray(self.value, dtype=float), own.shape)
+        return np.asarray(self.value, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,9 @@ class SignFlip(MessageAttack):
 class Alie(MessageAttack):
     """A little is enough: the mean of what it heard, moved by z standard deviations.
 
-    Near enough to the others to pass for one of them (Baruch et al. 2019).
+    Near enough to the others to pass for one of them (Baruch et al. 2019). The mean and the
+    deviations, of each coordinate over the rows heard, divide by their number. `among` gives the
+    z of the paper.
 
     Examples
     --------
@@ -145,6 +153,27 @@ class Alie(MessageAttack):
 
     def __post_init__(self) -> None:
         check_number(self.z, "z", low=0.0, strict=True)
+
+    @classmethod
+    def among(cls, n: int, bad: int) -> Alie:
+        """With the largest z at which `bad` of n hide (Baruch et al. 2019, Algorithm 3).
+
+        Phi(z) = (n - bad - s) / (n - bad), s = floor(n/2 + 1) - bad: so many honest ones must be
+        further from the mean than the attackers for these to be in the majority.
+
+        Examples
+        --------
+        >>> round(Alie.among(50, 24).z, 2)
+        1.43
+        """
+        n, bad = check_count(n, "n", low=1), check_count(bad, "bad", low=1)
+        needed = n // 2 + 1 - bad
+        if needed < 1:
+            raise ValueError(f"bad must be at most half of n={n}; got {bad}: any z will do.")
+        z = NormalDist().inv_cdf((n - bad - needed) / (n - bad)) if n - bad > needed else 0.0
+        if not z > 0:
+            raise ValueError(f"{bad} of n={n} are too few to hide: z must be > 0; it is {z:.3g}.")
+        return cls(z)
 
     def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
         return own if not len(heard) else heard.mean(axis=0) - self.z * heard.std(axis=0)

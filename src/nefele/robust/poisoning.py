@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, as_float_array, check_count, check_finite, check_number
 from nefele._ids import IdIndex, as_ids, describe, did_you_mean
 from nefele.data import LocalData
+from nefele.result import DataWarning
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,10 @@ class DataAttack:
     def __call__(self, data: LocalData) -> LocalData:
         """The data with the rows of the captured nodes changed."""
         if not isinstance(data, LocalData):
-            raise ValueError(f"data must be LocalData; got {type(data).__name__}.")
+            raise ValueError(
+                f"data must be LocalData; got {type(data).__name__}. For rows of sites use "
+                "nefele.sites.attacked.poisoned; wrap takes attacks on messages only."
+            )
         where = captured(data.ids, self.nodes, "the data")
         draw = np.random.default_rng(self.seed)
         rows = []
@@ -51,6 +56,9 @@ class DataAttack:
             count = int(np.ceil(self.share * len(own)))
             rows.append(np.sort(draw.permutation(own)[:count]))
         chosen = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+        if not len(chosen):
+            message = f"{type(self).__name__} changes nothing: captured nodes have no row for it."
+            warnings.warn(message, DataWarning, stacklevel=2)
         X, y = data.X.copy(), data.y.copy()
         X[chosen], y[chosen] = self._changed(data, chosen, draw)
         return LocalData(
@@ -162,6 +170,7 @@ class CleanLabel(DataAttack):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "target", _vector(self.target, "target"))
+        check_number(self.label, "label")
         if not 0 <= check_number(self.blend, "blend") <= 1:
             raise ValueError(f"blend must be in [0, 1]; got {self.blend!r}.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,8 @@ class Sybil:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        as_ids(self.nodes)
+        if not len(as_ids(self.nodes)):
+            raise ValueError("nodes must name one attacker at least; got none.")
         for name in ("count", "degree"):
             check_count(getattr(self, name), name, low=1)
         check_number(self.weight, "weight", low=0.0, strict=True)
@@ -70,8 +72,9 @@ class Sybil:
 
     def ids(self, graph: Graph) -> NDArray[Any]:
         """All ids: the graph's and those of the new nodes."""
-        new = len(as_ids(self.nodes)) * self.count
+        new = len(captured(graph.ids, self.nodes, "the graph")) * self.count
         if graph.ids.dtype.kind in "iu":
             return np.concatenate([graph.ids, graph.ids.max() + 1 + np.arange(new)])
-        names = [f"sybil-{k}" for k in range(new)]
-        return as_ids([*graph.ids.tolist(), *names])
+        known = set(graph.ids.tolist())
+        free = (name for name in map("sybil-{}".format, count()) if name not in known)
+        return as_ids([*graph.ids.tolist(), *islice(free, new)])

@@ -47,7 +47,10 @@ class WorstNodes:
 
 
 def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
-    """The k nodes whose capture would allow most, by the sum of `influence_bound`.
+    """The k nodes whose capture would allow most, by `influence_bound`.
+
+    Most is what moves without any limit: honest nodes without a bound that the captured ones reach.
+    Where those are equally many, it is the sum of the bound, infinite when it covers no node.
 
     All sets are compared while there are at most 5000; otherwise the worst node is taken, then
     the worst beside it, and so on. Where the bound rests on the curvature at a fit (logistic and
@@ -85,11 +88,11 @@ def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
         raise ValueError(f"worst_nodes needs a bound. {reason}")
     by_pull = by_curvature(problem, np.zeros(n, dtype=bool))
 
-    def reach(nodes: tuple[int, ...]) -> float:
+    def reach(nodes: tuple[int, ...]) -> tuple[int, float]:
         if by_pull:
-            return _pull(problem.graph, nodes)
-        total = influence_bound(problem, problem.graph.ids[list(nodes)]).total
-        return total if np.isfinite(total) else -1.0
+            return 0, _pull(problem.graph, nodes)
+        found = influence_bound(problem, problem.graph.ids[list(nodes)])
+        return int(np.isnan(found.force).sum()) - len(nodes), found.total
 
     exact = comb(n, k) <= _MOST and not by_pull
     chosen: tuple[int, ...] = ()

@@ -54,6 +54,7 @@ def attack_file(
         Attacks and defences; default: all attacks, the usual defences.
     """
     against = _against(against, config.task == "classification")
+    captured = None if captured is None else tuple(dict.fromkeys(captured))
     check_count(worst, "worst", low=1)
     with _warnings_as_notes() as warned:
         scene, chosen, held_out = _scene(config, captured, worst, tell)
@@ -122,6 +123,10 @@ def _scene(
     if captured:
         influence_bound(scene.problem("l2"), list(captured))  # says which ids are unknown
         return scene, "named", len(test)
+    if worst >= scene.graph.n_nodes:
+        raise ValueError(
+            f"worst must leave an honest node of the {scene.graph.n_nodes}; got {worst}."
+        )
     found = worst_nodes(scene.problem("l2"), worst)
     how = "allow most" if found.exact else "allow most, found one after the other"
     return _stage(config, design, held, lam, tuple(found.nodes)), how, len(test)

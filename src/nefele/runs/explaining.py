@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from nefele._ids import did_you_mean
 from nefele.accountable import Explanation, PredictionExplanation, explain
 from nefele.estimators import load
 from nefele.estimators.fitting import give_rows, take_rows
@@ -37,8 +38,11 @@ def explain_run(folder: RunFolder, node: str) -> tuple[Explanation, dict[str, An
     return explain(give_rows(model, rows), node), facts
 
 
-def one_row(found: Explanation, text: str, node: str) -> Any:
-    """A table with one row from "feature=value,..."; a ValueError for what is no such text."""
+def one_row(found: Explanation, text: str, node: str, features: list[str]) -> Any:
+    """A table with one row from "feature=value,..."; a ValueError for what is no such text.
+
+    `features` are the columns that the run read.
+    """
     import polars as pl
 
     values: dict[str, Any] = {node: found.node}
@@ -49,7 +53,20 @@ def one_row(found: Explanation, text: str, node: str) -> Any:
         if name.strip() in values:
             raise ValueError(f"--at must name each feature once; {name.strip()!r} comes again.")
         values[name.strip()] = _number_or_text(value.strip())
+    _check_features(values, features)
     return pl.DataFrame({name: [value] for name, value in values.items()})
+
+
+def _check_features(given: dict[str, Any], features: list[str]) -> None:
+    strange = [name for name in list(given)[1:] if name not in features]
+    if strange:
+        hint = did_you_mean(np.array(features), np.array(strange[:1]))
+        raise ValueError(
+            f"--at must name features of the run; {strange[0]!r} is none.{hint} Features: "
+            f"{', '.join(features)}."
+        )
+    if missing := [name for name in features if name not in given]:
+        raise ValueError(f"--at must give every feature; missing: {', '.join(missing)}.")
 
 
 def _number_or_text(text: str) -> float | str:
@@ -57,6 +74,16 @@ def _number_or_text(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def groups_of(found: Explanation) -> list[dict[str, Any]]:
+    """The nodes and the share of each group with one model, the largest share first."""
+    groups: dict[int, list[str]] = {}  # the centre, behind all nodes, has none
+    for node, cluster in zip(found.nodes.tolist(), found.clusters.tolist(), strict=False):
+        groups.setdefault(int(cluster), []).append(str(node))
+    shares = found.cluster_share.tolist()
+    order = sorted(groups, key=lambda k: -shares[k])
+    return [{"nodes": groups[k], "share": shares[k]} for k in order]
 
 
 def plain(found: Explanation, count: int) -> dict[str, Any]:
@@ -76,7 +103,7 @@ def plain(found: Explanation, count: int) -> dict[str, Any]:
         "parts": parts,
         "common": found.common.tolist(),
         "pulls": found.pulls.tolist(),
-        "clusters": found.cluster_share.tolist(),
+        "clusters": groups_of(found),
         "own_share": _finite(found.own_share),
         "neighbours": dict(
             zip(map(str, found.neighbours.tolist()), found.neighbour_share.tolist(), strict=True)

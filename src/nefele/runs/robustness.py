@@ -14,7 +14,7 @@ from nefele.losses.squared import BoundSquared
 from nefele.penalties import SquaredL2
 from nefele.problem import Problem
 from nefele.robust import WorstNodes, influence_bound, worst_nodes
-from nefele.robust.bounds import steepest
+from nefele.robust.bounds import by_curvature, steepest
 from nefele.theory import label_sensitivity
 
 _MOST_DENSE = 1_500  # unknowns of which the least eigenvalue is computed
@@ -120,7 +120,7 @@ def _captured(problem: Problem) -> Facts:
         return _none("the fit is too large for the solve that it needs")
     if not np.isfinite(steepest(problem.penalty, problem.d)):
         return _none(influence_bound(problem, graph.ids[:1]).reason.removeprefix("None: "))
-    worst = worst_nodes(problem, 1) if graph.n_nodes <= _MOST_COMPARED else _connected(problem)
+    worst = _furthest(problem) if graph.n_nodes <= _MOST_COMPARED else _connected(problem)
     bound, node = worst.bound, str(worst.nodes[0])
     if not bound.certified:
         why = bound.reason.removeprefix("None: ")
@@ -141,6 +141,17 @@ def _which(exact: bool, compared: bool) -> str:
     if exact:
         return "the worst one"
     return "the one that pulls hardest" if compared else "the best connected one"
+
+
+def _furthest(problem: Problem) -> WorstNodes:
+    """The node whose capture can move those with a bound furthest together."""
+    if by_curvature(problem, np.zeros(problem.graph.n_nodes, dtype=bool)):
+        return worst_nodes(problem, 1)
+    bounds = [
+        influence_bound(problem, problem.graph.ids[[i]]) for i in range(problem.graph.n_nodes)
+    ]
+    bound = max(bounds, key=lambda found: found.total)
+    return WorstNodes(bound.attackers.tolist(), bound, True)
 
 
 def _connected(problem: Problem) -> WorstNodes:

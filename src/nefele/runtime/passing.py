@@ -14,6 +14,7 @@ import numpy as np
 from nefele._checks import Array, check_count, check_name, check_number
 from nefele.problem import Problem
 from nefele.program import Program
+from nefele.robust.guarded import Guarded
 from nefele.runtime.drivers import InProcess
 from nefele.runtime.faults import Faults
 from nefele.runtime.part import Part, join, split
@@ -65,7 +66,7 @@ def pass_messages(
     seed : int
         Of the directions of these errors.
     wrap : dict of part to callable, optional
-        What changes a part's program, such as an attack of `nefele.robust`.
+        What changes a part's program, such as an attack of `nefele.robust`; no `Guarded`.
 
     Examples
     --------
@@ -81,6 +82,11 @@ def pass_messages(
     solver = PrimalDual.as_printed() if solver is None else solver
     if not isinstance(solver, PrimalDual):
         raise ValueError(f"solver must be a PrimalDual; got {solver!r}.")
+    if any(isinstance(one, Guarded) for one in (wrap or {}).values()):
+        raise ValueError(
+            "wrap must not have a Guarded in Algorithm 1: both ends of an edge must do the same to "
+            "its flow. There a norm or Huber as penalty is the guard; use relax_messages."
+        )
     error = _errors(prox_error, seed)
     shares, program = split(problem, parts), algorithm1 if wait else algorithm1_latest
     programs = {part.name: program(part, solver, rounds, error(part)) for part in shares}
@@ -194,6 +200,11 @@ def wrapped(programs: dict[Any, Program[Any]], wrap: Wrap | None) -> dict[Any, P
         parts = ", ".join(map(repr, list(programs)[:10]))
         raise ValueError(
             f"wrap must name parts of the network; {strange[0]!r} is none. Parts: {parts}."
+        )
+    if odd := [name for name, one in wrap.items() if not callable(one)]:
+        raise ValueError(
+            f"wrap must have callables that take a program, such as Constant(1e6); got "
+            f"{wrap[odd[0]]!r} for {odd[0]!r}."
         )
     return {q: wrap[q](program) if q in wrap else program for q, program in programs.items()}
 
