@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele.certificate import Certificate, Origin, certify
-from nefele.certificate.correction import variation
+from nefele.certificate.correction import smooth_flow, variation
 from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -226,7 +226,7 @@ class Problem:
 
     def smooth_flow(self, w: Array) -> Array:
         """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
-        return self.scale[:, None] * self.penalty.gradient(self.graph.diff(w))
+        return smooth_flow(self, w)
 
     def check_w(self, w: Any, name: str = "w") -> Array:
         """W as a float array of shape (n_nodes, d)."""
