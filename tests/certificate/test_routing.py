@@ -34,7 +34,8 @@ def near_optimum(problem, size, seed=1):
 def test_a_routed_point_is_feasible_and_nothing_given_is_changed(penalty):
     problem = large(penalty)
     w = near_optimum(large(), 0.1)
-    u = inside(problem, problem.smooth_flow(w) if penalty == "squared_l2" else problem.graph.diff(w))
+    u = problem.smooth_flow(w) if penalty == "squared_l2" else problem.graph.diff(w)
+    u = inside(problem, u)
     dual, given = problem.loss.dual_point(w, -problem.outflow(u)), u.copy()
     flow, x = routed(problem, dual, u, problem.outflow(u))
     dual.settle(x)
