@@ -78,6 +78,7 @@ class Problem:
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
         self.penalty.check_dimension(self.d)
         self.penalty.probe(self.d)
+        self.known: dict[str, Any] = {}  # what solvers found that holds for every lam
 
     def __repr__(self) -> str:
         return (
@@ -97,7 +98,7 @@ class Problem:
         (2.0, True)
         """
         other = object.__new__(type(self))
-        for name in ("graph", "data", "loss", "penalty"):
+        for name in ("graph", "data", "loss", "penalty", "known"):
             setattr(other, name, getattr(self, name))
         other.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
         return other

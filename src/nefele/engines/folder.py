@@ -56,6 +56,9 @@ class FolderPart:
         table = read_part(self.folder, self.number, self.index)
         return part_of(table, self.number, self.index, self.terms)
 
+    def opened(self) -> FolderPart:
+        return self
+
     def close(self, part: Part, ended: Ended) -> Ended:
         """Write the own nodes' parameters; what goes back has none."""
         import polars as pl

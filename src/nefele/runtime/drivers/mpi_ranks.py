@@ -69,7 +69,10 @@ def mpi_module() -> Any:
 def run_ranks(
     job: Job, sources: list[Any], watch: Watch | None, restarts: int
 ) -> tuple[list[Done], int]:
-    """Work until all parts are done; what they give back, and how many attempts were lost."""
+    """Work until all parts are done; what they give back, and how many attempts were lost.
+
+    The list of sources is emptied.
+    """
     if any(name in os.environ for name in _WORLD):
         return _among_ranks(job, sources, watch), 0
     need("mpi4py", "mpi", "mpi4py, which runs parts by MPI")
@@ -87,8 +90,10 @@ def _among_ranks(job: Job, sources: list[Any], watch: Watch | None) -> list[Done
             "processes as there are parts."
         )
     told = watch if watch is not None and rank == 0 else Told()
-    part = sources[rank].open()
-    done = work(job, rank, sources[rank], part, RankPost(mpi), told)
+    source = sources[rank]
+    sources.clear()
+    part, source = source.open(), source.opened()
+    done = work(job, rank, source, part, RankPost(mpi), told)
     return list(mpi.COMM_WORLD.allgather(done))
 
 
@@ -99,8 +104,8 @@ class _Launched:
         self, job: Job, sources: list[Any], folder: Path, watch: Watch | None, restarts: int
     ) -> None:
         self.job, self.folder, self.watch, self.restarts = job, folder, watch, restarts
-        for number, source in enumerate(sources):
-            _write(folder / f"source-{number}", source)
+        for number in range(job.parts):  # one at a time: they are large
+            _write(folder / f"source-{number}", sources.pop(0))
         _write(folder / "job", job)
 
     def run(self) -> tuple[list[Done], int]:
@@ -195,7 +200,8 @@ def main(folder: Path) -> None:
     try:
         job, source = _read(folder / "job"), _read(folder / f"source-{rank}")
         told = _ToFolder(folder) if rank == 0 else Told()
-        done = work(job, rank, source, source.open(), RankPost(mpi), told)
+        part, source = source.open(), source.opened()
+        done = work(job, rank, source, part, RankPost(mpi), told)
         _write(folder / f"done-{rank}", done)
     except Exception as error:
         _write_error(folder / f"error-{rank}", error)

@@ -92,8 +92,8 @@ class Worker:
 
     def open(self, source: Source) -> int:
         """Take the part; returns the id of this process."""
-        self.source = source
         self.part = source.open()
+        self.source = source.opened()
         return os.getpid()
 
     def run(self, attempt: int, job: Job, peers: dict[int, Any]) -> Done | None:
@@ -130,7 +130,7 @@ class Actors:
     ----------
     job : Job
     sources : list of Source
-        One per part.
+        One per part; the list is emptied.
     restarts : int
         How often a lost actor may be replaced.
     watch : callable, optional
@@ -151,7 +151,9 @@ class Actors:
     ) -> None:
         self.ray = need("ray", "ray", "Ray, which runs parts on many machines")
         self.job, self.restarts, self.watch, self.lost = job, restarts, watch, 0
-        self.sources = [self.ray.put(source) for source in sources]
+        self.sources = []
+        while sources:  # one at a time: they are large, and Ray has its own copies
+            self.sources.append(self.ray.put(sources.pop(0)))
         self.workers: dict[int, Any] = {}
         self.kind = self.ray.remote(num_cpus=1, concurrency_groups={_POST: 1})(Worker)
 
