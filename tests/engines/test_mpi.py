@@ -140,3 +140,12 @@ def test_no_mpiexec(problem, monkeypatch, tmp_path):
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     with pytest.raises(ImportError, match=r"nefele\[mpi\]"):
         solve(problem, tol=None, max_iter=5, engine="mpi", parts=2)
+
+
+def test_an_mpiexec_that_starts_nothing_is_said_at_once(problem, monkeypatch, tmp_path):
+    broken = tmp_path / "mpiexec"
+    broken.write_text("#!/bin/sh\necho no slots here\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("NEFELE_MPIEXEC", str(broken))
+    with pytest.raises(ValueError, match="It said: no slots here"):
+        solve(problem, engine="mpi", parts=2)

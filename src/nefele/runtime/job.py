@@ -16,6 +16,10 @@ from nefele.runtime.solving import solve_part
 from nefele.runtime.tree import Tree
 
 
+class WorkersLostError(RuntimeError):
+    """Workers were lost more often than a solve may start new ones."""
+
+
 class Source(Protocol):
     """Where a part comes from, and where what it has found goes."""
 

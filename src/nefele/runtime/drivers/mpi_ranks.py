@@ -25,7 +25,7 @@ import numpy as np
 from nefele._checks import Array
 from nefele._files import write_whole
 from nefele.result import Record
-from nefele.runtime.job import Done, Job, Told, work
+from nefele.runtime.job import Done, Job, Told, WorkersLostError, work
 from nefele.runtime.optional import need
 
 LAUNCHER = "NEFELE_MPIEXEC"  # names another command than mpiexec, such as "mpiexec --bind-to none"
@@ -113,7 +113,7 @@ class _Launched:
         while (error := self._attempt()) is not None:
             lost += 1
             if lost > self.restarts:
-                raise RuntimeError(
+                raise WorkersLostError(
                     f"MPI processes may be lost at most {self.restarts} times; now they ended "
                     f"again. The last they said: {error}"
                 )
@@ -122,7 +122,7 @@ class _Launched:
 
     def _attempt(self) -> str | None:
         """One attempt: None when all is done, or else what the processes said before they ended."""
-        for path in self.folder.glob("told-*"):
+        for path in (*self.folder.glob("told-*"), *self.folder.glob("began-*")):
             path.unlink()
         said, seen = self.folder / "said", 0
         with said.open("wb") as out:
@@ -146,7 +146,14 @@ class _Launched:
             raise _read(path)
         if process.returncode == 0:
             return None
-        return said.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
+        words = " ".join(said.read_text(encoding="utf-8", errors="replace")[-2000:].split())
+        if not any(self.folder.glob("began-*")):
+            raise ValueError(
+                f"engine='mpi' needs an mpiexec that can start processes here; no Python process "
+                f"began. It said: {words or 'nothing'}. As root, such as in a container, "
+                "Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1."
+            )
+        return words
 
     def _tell(self, seen: int) -> int:
         """Tell what is new of the examined points."""
@@ -197,6 +204,7 @@ def main(folder: Path) -> None:
     """One of the processes that were started here."""
     mpi = mpi_module()
     rank = mpi.COMM_WORLD.Get_rank()
+    (folder / f"began-{rank}").touch()
     try:
         job, source = _read(folder / "job"), _read(folder / f"source-{rank}")
         told = _ToFolder(folder) if rank == 0 else Told()

@@ -14,7 +14,7 @@ from typing import Any
 
 from nefele._checks import Array
 from nefele.result import Record
-from nefele.runtime.job import Done, Job, Source, Told, work
+from nefele.runtime.job import Done, Job, Source, Told, WorkersLostError, work
 from nefele.runtime.optional import need
 
 _POLL = 0.2  # seconds between two looks at the progress
@@ -158,7 +158,7 @@ class Actors:
         self.kind = self.ray.remote(num_cpus=1, concurrency_groups={_POST: 1})(Worker)
 
     def run(self) -> list[Done]:
-        """Work until all parts are done; a RuntimeError when actors are lost too often."""
+        """Work until all parts are done; a WorkersLostError when actors are lost too often."""
         attempt, found = 0, None
         try:
             self._fill()
@@ -211,7 +211,7 @@ class Actors:
         del self.workers[number]
         self.lost += 1
         if self.lost > self.restarts:
-            raise RuntimeError(
+            raise WorkersLostError(
                 f"At most {self.restarts} actors may be lost; now part {number} has lost its "
                 "actor. See the logs of Ray for the reason, such as too little memory."
             )
