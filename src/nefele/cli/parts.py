@@ -132,7 +132,10 @@ def fit_parts(
             resume=checkpoint if resume else None,
             address=address,
         )
-    _show(fit, json, quiet)
+    from nefele.runtime.drivers.mpi_ranks import is_first
+
+    if is_first():  # of all processes that a scheduler has started
+        _show(fit, json, quiet)
     raise typer.Exit(0 if fit.converged else 1)
 
 

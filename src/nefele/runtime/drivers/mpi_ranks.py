@@ -31,6 +31,7 @@ from nefele.runtime.optional import need
 LAUNCHER = "NEFELE_MPIEXEC"  # names another command than mpiexec, such as "mpiexec --bind-to none"
 _POLL = 0.05  # seconds
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _HERE = {
     "OMPI_MCA_mpi_yield_when_idle": "1",  # busy cores: 0.06 ms a message instead of 16
     "OMPI_MCA_pml": "ob1",
@@ -92,9 +93,34 @@ def _among_ranks(job: Job, sources: list[Any], watch: Watch | None) -> list[Done
     told = watch if watch is not None and rank == 0 else Told()
     source = sources[rank]
     sources.clear()
-    part, source = source.open(), source.opened()
-    done = work(job, rank, source, part, RankPost(mpi), told)
+    part, source = _open_together(mpi.COMM_WORLD, source), source.opened()
+    try:
+        done = work(job, rank, source, part, RankPost(mpi), told)
+    except Exception as error:  # the others would wait for ever
+        print(f"Error in process {rank}: {error}", file=sys.stderr, flush=True)
+        mpi.COMM_WORLD.Abort(1)
+        raise
     return list(mpi.COMM_WORLD.allgather(done))
+
+
+def _open_together(world: Any, source: Any) -> Any:
+    """The own part; where one process cannot open its part, all say so and none waits for it."""
+    part, failed = None, None
+    try:
+        part = source.open()
+    except Exception as error:
+        failed = error
+    said = [text for text in world.allgather(None if failed is None else str(failed)) if text]
+    if failed is not None:
+        raise failed
+    if said:
+        raise ValueError(said[0])
+    return part
+
+
+def is_first() -> bool:
+    """Whether this process is the one of its kind that speaks: the first rank, or no rank."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANK)
 
 
 class _Launched:
