@@ -26,6 +26,7 @@ from nefele._systems.laplacian import COMPILED
 from nefele.certificate.correction import (
     FlowOnly,
     LossAndFlow,
+    Room,
     corrected,
     fenchel_young,
     shift_flow,
@@ -43,8 +44,9 @@ _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
 _SLOW = 0.7  # shrinking over two rounds of how far outside flows are, at which it is vain
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
-_ROUGH = 0.1  # accuracy of the rounds that only bring the flow inside its balls
+_ROUGH = 0.2  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
+_NO_ROOM: Room = (None, None)
 _NEGLIGIBLE = 1e-2  # share of the gap that a leak may have
 _LOOSE = 1e-5  # tolerance from which the loosest of these will do
 _FINE = (1e-2, 1e-5, 1e-8, 1e-12)  # accuracies of the last one, until the leak is negligible
@@ -119,7 +121,7 @@ def certify(
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
-    given, room = u, None  # the caller's flow, and memory for the next one
+    given, room = u, _NO_ROOM  # the caller's flow, and memory for the next one
     u = inside(problem, u)
     out = problem.outflow(u)
     dual = problem.loss.dual_point(w, -out)
@@ -144,7 +146,7 @@ def certify(
         if only_flow and not system.direct and near.outside > _SLOW * before[-2]:
             break  # w is no optimum: its flow has no way into the balls
         before.append(near.outside)
-        room = None if u is given else u
+        room = None if u is given else u, out
         u, out, rough = near.flow, near.out, rough + 1
         if not only_flow:
             dual.move(x[problem.own], -out)
@@ -152,12 +154,12 @@ def certify(
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _accuracies(tol):
         x, give = yield from system.solve(dual, u, out, rtol, start)
-        point = (corrected(problem, u, give, x, room), x)
+        point = (corrected(problem, u, give, x, room[0]), x)
         found, solved = yield from _bound(problem, dual, *point, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
         if solved and best.leak <= _NEGLIGIBLE * max(best.gap_abs, tol * abs(objective)):
             break
-        start, room = x, None
+        start, room = x, _NO_ROOM
     return best
 
 

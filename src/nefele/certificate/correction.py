@@ -24,6 +24,7 @@ from nefele.penalties import L1Norm, L2Norm, SquaredL2
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
+Room = tuple[Array | None, Array | None]
 
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
@@ -186,18 +187,20 @@ class Shifted(NamedTuple):
 
 
 def shift_flow(
-    problem: Posed, u: Array, give: Array, x: Array, w: Array, room: Array | None = None
+    problem: Posed, u: Array, give: Array, x: Array, w: Array, room: Room = (None, None)
 ) -> Program[Shifted]:
     """The corrected flow brought inside its balls; w are the parameters of all nodes seen.
 
-    It may be written to `room`, such as u itself: to touch new memory takes longer than the sums.
+    Flow and outflow may be written to `room`: to touch new memory takes longer than the sums.
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
     if kind is not None and x.size >= COMPILED and problem.whole:
         from nefele._kernels.certificate import shift, shift_rows
 
-        flow, out = np.empty_like(u) if room is None else room, np.zeros(x.shape)
+        flow = np.empty_like(u) if room[0] is None else room[0]
+        out = np.empty_like(x) if room[1] is None else room[1]
+        out[:] = 0.0
         arrays = (graph.ptr, graph.tail, scale, give, x, w, u, flow, out)
         dims = _dims(problem)
         if kind == 0 and dims and give.shape[1] == 1:
