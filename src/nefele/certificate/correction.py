@@ -203,9 +203,9 @@ def shift_flow(
         out[:] = 0.0
         arrays = (graph.ptr, graph.tail, scale, give, x, w, u, flow, out)
         dims = _dims(problem)
-        if kind == 0 and dims and give.shape[1] == 1:
-            return Shifted(flow, *shift_rows(dims, _DEPTH, *arrays), out)
-        return Shifted(flow, *shift(dims, kind, _DEPTH, *arrays), out)
+        rows = kind == 0 and dims and give.shape[1] == 1
+        found = shift_rows(dims, _DEPTH, *arrays) if rows else shift(dims, kind, _DEPTH, *arrays)
+        return Shifted(flow, found[0], found[1], out)
     flow = corrected(problem, u, give, x)
     ratio = penalty.domain_ratio(flow, scale)
     over = np.maximum(ratio, 1.0)

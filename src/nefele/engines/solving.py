@@ -132,7 +132,8 @@ def solve(
     plan.solver.check(problem)
     kept = keep_in(checkpoint, resume, every, plan, lambda: fingerprint(problem))
     count = default_parts(problem.graph.n_nodes) if parts is None else parts
-    places, links, sources = [], {}, []
+    places, sources = [], []
+    links: dict[int, list[int]] = {}
     for part in pieces(problem, count):  # packed one by one: only their places are kept
         places.append((part.nodes, part.edges))
         links |= links_of([part])
