@@ -21,7 +21,7 @@ from pathlib import Path
 import instances
 import numpy as np
 import psutil
-from engines_timed import BLOCKS, EACH, Timed
+from engines_timed import BLOCKS, EACH, KINDS, Timed
 
 from nefele import solve
 from nefele.engines import PartsIndex, PartTable, solve_parts, write_index, write_part
@@ -52,13 +52,12 @@ def overhead(side: int, engines: list[str]) -> None:
         busy = np.maximum(times["iteration"][1], others["iteration"][1])
         print(f"  {engine}: {sent:,} bytes each way; work {1e3 * np.median(busy):.2f} ms")
         for name, share in (("median", 0.5), ("best tenth", 0.1)):  # others may use the cores
-            ours, swept, empty = (
-                1e3 * np.quantile(beyond[kind], share) for kind in ("iteration", "sweep", "empty")
-            )
+            ours, spun, swept, empty = (1e3 * np.quantile(beyond[kind], share) for kind in KINDS)
             print(
-                f"    {name}: beyond the work {ours:.3f} ms, empty exchange {empty:.3f} ms, after "
-                f"a sweep of memory {swept:.3f} ms; ratios {ours / empty:.2f} and "
-                f"{ours / swept:.2f}"
+                f"    {name}: beyond the work {ours:.3f} ms; exchange after as long a wait "
+                f"{spun:.3f} ms, after a sweep of memory {swept:.3f} ms, empty {empty:.3f} ms; "
+                f"ratios {ours / spun:.2f}, {ours / swept:.2f} and {ours / empty:.2f}",
+                flush=True,
             )
 
 

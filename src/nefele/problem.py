@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, as_float_array, check_number, type_name
 from nefele._html import count, facts
 from nefele.certificate import Certificate, Origin, certify
-from nefele.certificate.correction import variation
+from nefele.certificate.correction import smooth_flow, variation
 from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -79,6 +79,7 @@ class Problem:
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
         self.penalty.check_dimension(self.d)
         self.penalty.probe(self.d)
+        self.known: dict[str, Any] = {}  # what solvers found that holds for every lam
 
     def __repr__(self) -> str:
         return (
@@ -111,7 +112,7 @@ class Problem:
         (2.0, True)
         """
         other = object.__new__(type(self))
-        for name in ("graph", "data", "loss", "penalty"):
+        for name in ("graph", "data", "loss", "penalty", "known"):
             setattr(other, name, getattr(self, name))
         other.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
         return other
@@ -240,7 +241,7 @@ class Problem:
 
     def smooth_flow(self, w: Array) -> Array:
         """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
-        return self.scale[:, None] * self.penalty.gradient(self.graph.diff(w))
+        return smooth_flow(self, w)
 
     def check_w(self, w: Any, name: str = "w") -> Array:
         """W as a float array of shape (n_nodes, d)."""

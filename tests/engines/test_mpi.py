@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nefele import solve
+from nefele.engines import partition
 from nefele.losses import Logistic
 from nefele.runtime.checkpoints import checkpoints
 from nefele.runtime.cutting import cut
@@ -18,7 +19,7 @@ from nefele.runtime.job import Job, Packed, links_of
 from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
-from tests.engines.problems import posed
+from tests.engines.problems import posed, written
 
 STEPS = PrimalDual(polish=False)
 PARTS = [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 4))]
@@ -110,7 +111,8 @@ def test_an_error_of_a_process_is_that_of_the_solve(problem, tmp_path):
 ASKS = """
 import numpy as np
 from nefele import solve
-from tests.engines.problems import posed
+from nefele.engines import partition
+from tests.engines.problems import posed, written
 try:
     result = solve(posed(), tol=None, max_iter=80, engine="mpi", parts={parts})
     print(np.float64(result.w.sum()).hex())
@@ -140,3 +142,33 @@ def test_no_mpiexec(problem, monkeypatch, tmp_path):
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     with pytest.raises(ImportError, match=r"nefele\[mpi\]"):
         solve(problem, tol=None, max_iter=5, engine="mpi", parts=2)
+
+
+def test_an_mpiexec_that_starts_nothing_is_said_at_once(problem, monkeypatch, tmp_path):
+    broken = tmp_path / "mpiexec"
+    broken.write_text("#!/bin/sh\necho no slots here\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("NEFELE_MPIEXEC", str(broken))
+    with pytest.raises(ValueError, match="It said: no slots here"):
+        solve(problem, engine="mpi", parts=2)
+
+
+READS = """
+import sys
+from nefele.engines import solve_parts
+try:
+    solve_parts(sys.argv[1], sys.argv[2], lam=0.1, tol=1e-3, engine="mpi")
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_part_that_one_process_cannot_read_ends_all(problem, tmp_path):
+    parts = tmp_path / "parts"
+    partition(*written(tmp_path, problem), parts=2, out=parts, node="place", target="y")
+    (parts / "part-00001.parquet").write_bytes((parts / "part-00000.parquet").read_bytes())
+    start = [ALONE, MPIEXEC, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--mca", "btl", "self,sm"]
+    line = [*start, sys.executable, "-c", READS, parts, tmp_path / "fit"]
+    run = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600)
+    assert run.stdout.count("part-00001.parquet' must be as it was written") == 2

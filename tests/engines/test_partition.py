@@ -1,5 +1,7 @@
 """Data written by parts, and solved by whoever reads them."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -196,3 +198,37 @@ def test_bad_input_of_a_partition(tmp_path, problem, monkeypatch, options, said)
     with pytest.raises(ValueError, match=said):
         partition(given.pop("data"), given.pop("edges"), **given)
     assert not (tmp_path / "parts" / "index.parquet").exists()
+
+
+def test_paths_of_an_object_store_are_those_that_polars_understands(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    stored = f"file://{tmp_path}"  # in the form of s3://bucket, and without a network
+    partition(f"file://{data}", f"file://{edges}", parts=2, out=f"{stored}/parts", **NAMES)
+    (tmp_path / "fit").mkdir()
+    options = {"lam": problem.lam, "intercept": False, "engine": "in_process", "tol": 1e-3}
+    fit = solve_parts(f"{stored}/parts", f"{stored}/fit", **options)
+    assert fit.converged and fit.parameters().collect().height == problem.graph.n_nodes
+    names = sorted(path.name for path in (tmp_path / "fit").iterdir())
+    assert names == ["part-00000.parquet", "part-00001.parquet", "result.parquet"]
+    with pytest.raises(ValueError, match=r"has a file result\.parquet"):
+        solve_parts(f"{stored}/parts", f"{stored}/fit", **options)
+    with pytest.raises(ValueError, match=r"has a file index\.parquet"):
+        partition(data, edges, parts=2, out=f"{stored}/parts", **NAMES)
+
+
+def test_the_result_is_strict_json(tmp_path, problem):
+    partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **NAMES)
+    solve_parts(tmp_path / "parts", tmp_path / "fit", lam=0.1, engine="in_process", tol=1e-6)
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    text = (tmp_path / "fit" / "result.json").read_text()
+    assert json.loads(text, parse_constant=refuse)["status"] == "optimal"
+
+
+def test_ends_of_different_types_are_refused(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    pl.read_parquet(edges).with_columns(pl.col("target").cast(pl.String)).write_parquet(edges)
+    with pytest.raises(ValueError, match=r"must be of the same type; got source \(Int64\), target"):
+        partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)

@@ -63,6 +63,7 @@ def test_ray_is_started_here_and_ended_when_nobody_has(problem):
         assert all(ip.startswith(LOOPBACK) for ip in listening())
 
 
-def test_an_address_without_a_cluster(problem):
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense"])
+def test_an_address_without_a_cluster(problem, address):
     with pytest.raises(ValueError, match="address must be that of a running Ray cluster"):
-        solve(problem, engine="ray", parts=2, address="127.0.0.1:1")
+        solve(problem, engine="ray", parts=2, address=address)

@@ -5,32 +5,68 @@ from __future__ import annotations
 import numpy as np
 
 from nefele._kernels.compiled import kernel
+from nefele._kernels.rows import dot, load, store
 
 
 @kernel
-def shift(dims, kind, depth, ptr, tail, scale, give, x, u, out):  # type: ignore[no-untyped-def]
+def shift(  # type: ignore[no-untyped-def]
+    dims, kind, depth, ptr, tail, scale, give, x, w, u, out, div
+):
     """Out = u - C D x, brought inside the balls of the dual norm (kind 0: l2, 1: l-infinity).
 
-    Returns how far it was outside.
+    Adds D^T out to div, and returns how far it was outside, and sum_e lam A_e phi(D w) -
+    <out, D w>, phi the dual of that norm: all that a round of corrections needs, in one pass.
     """
     d = len(dims) if len(dims) > 0 else x.shape[1]
     single = give.shape[1] == 1
-    outside = 0.0
+    outside, spare = 0.0, 0.0
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j = tail[e]
-            size = 0.0
+            size, rise, inner = 0.0, 0.0, 0.0
             for r in range(d):
                 new = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
                 out[e, r] = new
+                step = w[i, r] - w[j, r]
+                inner += new * step
                 size = size + new * new if kind == 0 else max(size, abs(new))
+                rise += step * step if kind == 0 else abs(step)
             ratio = (np.sqrt(size) if kind == 0 else size) / scale[e]
             outside = max(outside, ratio)
             if ratio > 1.0:
                 back = max(1.0 - depth * (ratio - 1.0), 0.9) / ratio
+                inner *= back
                 for r in range(d):
                     out[e, r] *= back
-    return outside - 1.0
+            for r in range(d):
+                div[i, r] += out[e, r]
+                div[j, r] -= out[e, r]
+            spare += scale[e] * (np.sqrt(rise) if kind == 0 else rise) - inner
+    return outside - 1.0, spare
+
+
+@kernel
+def shift_rows(  # type: ignore[no-untyped-def]
+    dims, depth, ptr, tail, scale, give, x, w, u, out, div
+):
+    """The same for the l2 norm and one weight per edge, with compiled rows."""
+    outside, spare = 0.0, 0.0
+    for i in range(len(ptr) - 1):
+        here, there, total = load(x, i, dims), load(w, i, dims), load(div, i, dims)
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            new = load(u, e, dims) - give[e, 0] * (here - load(x, j, dims))
+            step = there - load(w, j, dims)
+            ratio = np.sqrt(dot(new, new)) / scale[e]
+            outside = max(outside, ratio)
+            if ratio > 1.0:
+                new = (max(1.0 - depth * (ratio - 1.0), 0.9) / ratio) * new
+            store(out, e, new)
+            store(div, j, load(div, j, dims) - new)
+            total = total + new
+            spare += scale[e] * np.sqrt(dot(step, step)) - dot(new, step)
+        store(div, i, total)
+    return outside - 1.0, spare
 
 
 @kernel
@@ -114,6 +150,28 @@ def squared_conjugates(X, y, ptr, weight, p, theta, out):  # type: ignore[no-unt
             t = 2.0 * theta[i] * z
             total += weight[r] * t * (0.25 * t + y[r])
         out[i] = total
+
+
+@kernel
+def squared_sizes(H, b, p, out):  # type: ignore[no-untyped-def]
+    """out_ij = sqrt(H_jj) sum_k sqrt(H_kk) |p_ik| + |b_ij|."""
+    for i in range(len(p)):
+        total = 0.0
+        for k in range(p.shape[1]):
+            total += np.sqrt(H[i, k, k]) * abs(p[i, k])
+        for k in range(p.shape[1]):
+            out[i, k] = np.sqrt(H[i, k, k]) * total + abs(b[i, k])
+
+
+@kernel
+def tensions(dims, ptr, tail, scale, w, out):  # type: ignore[no-untyped-def]
+    """out_e = lam A_e (w_i - w_j)."""
+    d = len(dims) if len(dims) > 0 else w.shape[1]
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            j = tail[e]
+            for r in range(d):
+                out[e, r] = scale[e] * (w[i, r] - w[j, r])
 
 
 @kernel

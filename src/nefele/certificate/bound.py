@@ -26,6 +26,7 @@ from nefele._systems.laplacian import COMPILED
 from nefele.certificate.correction import (
     FlowOnly,
     LossAndFlow,
+    Room,
     corrected,
     fenchel_young,
     shift_flow,
@@ -33,6 +34,7 @@ from nefele.certificate.correction import (
     variation,
 )
 from nefele.certificate.posed import Posed, inside
+from nefele.certificate.routing import routed
 from nefele.losses.base import DualPoint
 from nefele.program import Program, Sum, largest, total
 
@@ -42,9 +44,12 @@ _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
 _SLOW = 0.7  # shrinking over two rounds of how far outside flows are, at which it is vain
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
-_ROUGH = 0.1  # accuracy of the rounds that only bring the flow inside its balls
+_ROUGH = 0.2  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
-_FINE = (1e-5, 1e-8, 1e-12)  # accuracies of the last one, until the leak is negligible
+_NO_ROOM: Room = (None, None)
+_NEGLIGIBLE = 1e-2  # share of the gap that a leak may have
+_LOOSE = 1e-5  # tolerance from which the loosest of these will do
+_FINE = (1e-2, 1e-5, 1e-8, 1e-12)  # accuracies of the last one, until the leak is negligible
 
 
 class Origin(NamedTuple):
@@ -116,7 +121,7 @@ def certify(
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
-    given, room = u, None  # the caller's flow, and memory for the next one
+    given, room = u, _NO_ROOM  # the caller's flow, and memory for the next one
     u = inside(problem, u)
     out = problem.outflow(u)
     dual = problem.loss.dual_point(w, -out)
@@ -127,32 +132,42 @@ def certify(
     system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit)
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
+    if not bounded and tol > 0 and (fed := routed(problem, dual, u, out)) is not None:
+        found, solved = yield from _bound(problem, dual, *fed, w, objective, only_flow)
+        if solved and found.gap_abs <= tol * abs(objective):
+            return found
     while bounded and rough < _ROUNDS:
         x, give = yield from system.solve(dual, u, out, _ROUGH)
-        nearer, outside = yield from shift_flow(problem, u, give, x, room)
-        if outside <= max(_OUTSIDE, 2 * _MINOR * tol):
+        near = yield from shift_flow(problem, u, give, x, seen, room)
+        if near.outside <= max(_OUTSIDE, 2 * _MINOR * tol):
             break
-        spare = yield from total(fenchel_young(problem, nearer, seen))  # no correction removes it
-        if outside * abs(objective) <= _MINOR * spare:
+        if near.outside * abs(objective) <= _MINOR * near.spare:
             break
-        if only_flow and not system.direct and outside > _SLOW * before[-2]:
+        if only_flow and not system.direct and near.outside > _SLOW * before[-2]:
             break  # w is no optimum: its flow has no way into the balls
-        before.append(outside)
-        room = None if u is given else u
-        u, out, rough = nearer, problem.outflow(nearer), rough + 1
+        before.append(near.outside)
+        room = None if u is given else u, out
+        u, out, rough = near.flow, near.out, rough + 1
         if not only_flow:
             dual.move(x[problem.own], -out)
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
-    for rtol in _FINE[1 if 0 < tol < _FINE[0] / 10 else 0 :]:
+    for rtol in _accuracies(tol):
         x, give = yield from system.solve(dual, u, out, rtol, start)
-        point = (corrected(problem, u, give, x, room), x)
+        point = (corrected(problem, u, give, x, room[0]), x)
         found, solved = yield from _bound(problem, dual, *point, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
-        if solved and best.leak <= 1e-2 * max(best.gap_abs, tol * abs(objective)):
+        if solved and best.leak <= _NEGLIGIBLE * max(best.gap_abs, tol * abs(objective)):
             break
-        start, room = x, None
+        start, room = x, _NO_ROOM
     return best
+
+
+def _accuracies(tol: float) -> tuple[float, ...]:
+    """Those that are worth a try: the leak is smaller than the error of the solve."""
+    if tol >= _LOOSE:
+        return _FINE
+    return _FINE[2:] if 0 < tol < _LOOSE / 10 else _FINE[1:]
 
 
 def objective_of(problem: Posed, w: Array, seen: Array) -> Program[float]:
@@ -179,8 +194,7 @@ def _bound(
     if not only_flow:
         dual.settle(x)
     off = np.abs(dual.flow() + problem.outflow(u))
-    sizes = [np.abs(rows).max(axis=0, initial=0.0) for rows in (w, x)]
-    far, moved = yield Sum(np.array(sizes), largest=True)
+    far, moved = yield Sum(np.array([_column_max(rows) for rows in (w, x)]), largest=True)
     radius = 2 * far + (0.0 if only_flow else moved)
 
     def at(theta: Array) -> Program[Certificate]:
@@ -237,15 +251,20 @@ def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[ND
 
 def _group_max(problem: Posed, nodes: Any, values: Array) -> Array:
     """Largest absolute value in each component, `nodes` naming the node of each value."""
-    if problem.n_parts == 1:  # without a copy of all absolute values
-        if values.ndim == 2 and values.size >= COMPILED:
-            from nefele._kernels.certificate import largest
-
-            return np.asarray(largest(values))[None]
-        return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))[None]
+    if problem.n_parts == 1:
+        return _column_max(values)[None]
     out = np.zeros((problem.n_parts, *values.shape[1:]))
     np.maximum.at(out, problem.parts[nodes], np.abs(values))
     return out
+
+
+def _column_max(values: Array) -> Array:
+    """Largest absolute value of each column, without a copy of all absolute values."""
+    if values.ndim == 2 and values.size >= COMPILED:
+        from nefele._kernels.certificate import largest
+
+        return np.asarray(largest(values))
+    return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
 
 
 def _radius_bound(

@@ -9,6 +9,7 @@ optimum of a reduced problem only the flow need change (M = 0): a weighted graph
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from nefele.penalties import L1Norm, L2Norm, SquaredL2
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
+Room = tuple[Array | None, Array | None]
 
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
@@ -148,31 +150,69 @@ def variation(problem: Posed, w: Array) -> float:
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
 
 
+def smooth_flow(problem: Posed, w: Array) -> Array:
+    """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
+    graph, scale = problem.graph, problem.scale
+    if type(problem.penalty) is not SquaredL2 or w.size < COMPILED:
+        return scale[:, None] * problem.penalty.gradient(graph.diff(w))
+    from nefele._kernels.certificate import tensions
+
+    out = np.empty((graph.n_edges, w.shape[1]))
+    tensions(_dims(problem), graph.ptr, graph.tail, scale, w, out)
+    return out
+
+
 def _dims(problem: Posed) -> tuple[int, ...]:
     return (0,) * problem.d if problem.d <= _UNROLLED else ()
 
 
-def shift_flow(
-    problem: Posed, u: Array, give: Array, x: Array, out: Array | None = None
-) -> Program[tuple[Array, float]]:
-    """The corrected flow brought inside its balls, and how far outside it was.
+class Shifted(NamedTuple):
+    """A flow inside its balls after a correction.
 
-    It may be written to `out`, such as u itself: to touch new memory takes longer than the sums.
+    Attributes
+    ----------
+    flow : array of shape (n_edges, d)
+    outside : float
+        How far outside its balls it was, relative to their size.
+    spare : float
+        Its Fenchel-Young residuals, summed over all parts: no correction removes them.
+    out : array of shape (n_own, d)
+        D^T flow at the own nodes.
+    """
+
+    flow: Array
+    outside: float
+    spare: float
+    out: Array
+
+
+def shift_flow(
+    problem: Posed, u: Array, give: Array, x: Array, w: Array, room: Room = (None, None)
+) -> Program[Shifted]:
+    """The corrected flow brought inside its balls; w are the parameters of all nodes seen.
+
+    Flow and outflow may be written to `room`: to touch new memory takes longer than the sums.
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
     if kind is not None and x.size >= COMPILED and problem.whole:
-        from nefele._kernels.certificate import shift
+        from nefele._kernels.certificate import shift, shift_rows
 
-        out = np.empty_like(u) if out is None else out
+        flow = np.empty_like(u) if room[0] is None else room[0]
+        out = np.empty_like(x) if room[1] is None else room[1]
+        out[:] = 0.0
+        arrays = (graph.ptr, graph.tail, scale, give, x, w, u, flow, out)
         dims = _dims(problem)
-        return out, shift(dims, kind, _DEPTH, graph.ptr, graph.tail, scale, give, x, u, out)
+        rows = kind == 0 and dims and give.shape[1] == 1
+        found = shift_rows(dims, _DEPTH, *arrays) if rows else shift(dims, kind, _DEPTH, *arrays)
+        return Shifted(flow, found[0], found[1], out)
     flow = corrected(problem, u, give, x)
     ratio = penalty.domain_ratio(flow, scale)
     over = np.maximum(ratio, 1.0)
     flow *= (np.maximum(1 - _DEPTH * (over - 1), 0.9) / over)[:, None]
     outside = yield from largest(ratio.max(initial=0.0))
-    return flow, outside - 1
+    spare = yield from total(fenchel_young(problem, flow, w))
+    return Shifted(flow, outside - 1, spare, problem.outflow(flow))
 
 
 def fenchel_young(problem: Posed, u: Array, w: Array) -> float:

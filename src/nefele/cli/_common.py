@@ -92,6 +92,13 @@ def input_errors() -> Iterator[None]:
         where = f" {error.filename!r}" if error.filename else ""
         say(f"Error: {error.strerror or error}{where}. Check the disk.", err=True)
         raise typer.Exit(2) from None
+    except RuntimeError as error:
+        from nefele.runtime.job import WorkersLostError
+
+        if not isinstance(error, WorkersLostError):
+            raise
+        say(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
 
 
 def print_json(value: Any) -> None:

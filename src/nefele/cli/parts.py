@@ -25,7 +25,7 @@ def partition(
         typer.Argument(metavar="EDGES", help="Such a file with source, target, perhaps weight."),
     ],
     parts: Annotated[int, Flag(help="Number of parts.")],
-    out: Annotated[Path, Flag(help="New folder for the parts.")],
+    out: Annotated[str, Flag(help="New folder for the parts, or one of an object store.")],
     node: options.Node,
     target: options.Target,
     features: options.Features = None,
@@ -59,7 +59,7 @@ def partition(
         )
     cut = sum(part.neighbours != [] for part in index.parts)
     facts = {
-        "out": str(out),
+        "out": out,
         "parts": len(index.parts),
         **{name: index.total(name) for name in ("nodes", "edges", "rows")},
         "components": index.components,
@@ -79,7 +79,7 @@ def fit_parts(
     folder: Annotated[
         str, typer.Argument(metavar="PARTS", help="Folder written by nefele partition.")
     ],
-    out: Annotated[Path, Flag(help="New folder for the parameters.")],
+    out: Annotated[str, Flag(help="New folder for the parameters, or one of an object store.")],
     alpha: Annotated[float, Flag(help="Strength of the coupling, > 0.")],
     penalty: Annotated[str, Flag(help="l2, l1, linf, squared_l2 or huber.")] = "l2",
     loss: Annotated[str, Flag(help="squared, logistic (labels -1 and 1), huber, ...")] = "squared",
@@ -112,6 +112,8 @@ def fit_parts(
     with input_errors():
         from nefele.engines import solve_parts
 
+        if not 0 < alpha < float("inf"):
+            raise ValueError(f"--alpha must be finite and > 0; got {alpha:g}.")
         if resume and checkpoint is None:
             raise ValueError("--resume must go with --checkpoint, the folder to go on from.")
         fit = solve_parts(
@@ -130,7 +132,10 @@ def fit_parts(
             resume=checkpoint if resume else None,
             address=address,
         )
-    _show(fit, json, quiet)
+    from nefele.runtime.drivers.mpi_ranks import is_first
+
+    if is_first():  # of all processes that a scheduler has started
+        _show(fit, json, quiet)
     raise typer.Exit(0 if fit.converged else 1)
 
 
@@ -139,7 +144,7 @@ def _show(fit: PartsFit, as_json: bool, quiet: bool) -> None:
     facts: dict[str, Any] = {
         "out": fit.out,
         "objective": fit.objective,
-        "gap": fit.gap,
+        "gap": fit.gap if fit.gap < float("inf") else None,
         "certificate": fit.certificate,
         "status": str(fit.status),
         "iterations": fit.n_iter,

@@ -9,7 +9,7 @@ from nefele._checks import outside
 from nefele.runtime.job import Done
 
 _EVEN = 1.2  # most work of a part, relative to the mean, that counts as even
-_SLACK = 0.5  # share of the time from which waiting is what counts
+_MOSTLY = 0.5  # share of the waiting that uneven work explains, from which it is what counts
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Costs:
         """What would make the solve faster: "compute", "imbalance", "exchange" or "sums"."""
         shares = self.shares
         waits = shares["exchange"] + shares["sums"]
-        if waits > _SLACK * shares["compute"] and self.imbalance > _EVEN:
-            return "imbalance"
+        if (self.imbalance - 1) * shares["compute"] > _MOSTLY * waits and self.imbalance > _EVEN:
+            return "imbalance"  # others wait for the slowest, not for messages
         return max(shares, key=lambda name: shares[name])
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Costs:
         even = "even" if self.imbalance <= _EVEN else "uneven"
         sent = sum(part.bytes for part in self.parts)
         messages = sum(part.messages for part in self.parts)
-        lost = f" {self.lost} workers were lost and replaced." if self.lost else ""
+        lost = f" Workers lost and replaced: {self.lost}." if self.lost else ""
         of = f"{shares[told]:.0%} of the time" if told == bound else f"compute {shares[told]:.0%}"
         return (
             f"{self.engine}, {len(self.parts)} parts, {self.seconds:.1f} s: bound by {bound} "

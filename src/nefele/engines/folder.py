@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nefele._checks import check_flag, check_number
-from nefele._files import write_whole
 from nefele.data import LocalData
 from nefele.engines.costs import Costs, costs_of, warn_unsaved
+from nefele.engines.places import as_folder, make_folder, new_folder, place, write_facts
 from nefele.engines.running import run_job
 from nefele.engines.solving import check_engine, keep_in, make_plan
-from nefele.engines.tables import PartsIndex, PartTable, place, read_index, read_part
+from nefele.engines.tables import PartsIndex, PartTable, read_index, read_part
 from nefele.graph import Graph
 from nefele.losses import as_loss
 from nefele.penalties import as_penalty
@@ -29,7 +26,7 @@ from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
 from nefele.solvers.primal_dual.fused import Fused
 
-_RESULT = "result.json"
+_RESULT = "result"
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,9 @@ class FolderPart:
     def open(self) -> Part:
         table = read_part(self.folder, self.number, self.index)
         return part_of(table, self.number, self.index, self.terms)
+
+    def opened(self) -> FolderPart:
+        return self
 
     def close(self, part: Part, ended: Ended) -> Ended:
         """Write the own nodes' parameters; what goes back has none."""
@@ -175,7 +175,8 @@ def solve_parts(
     folder : str or Path
         Written by `partition`.
     out : str or Path
-        New or empty folder for the parameters, which all workers can write.
+        New or empty folder for the parameters, which all workers can write; it may be one of an
+        object store.
     lam : float
         Strength of the coupling, > 0.
     loss, penalty : str or object
@@ -214,42 +215,32 @@ def solve_parts(
         raise ValueError(f"callback must be callable; got {callback!r}.")
     lam = check_number(lam, "lam", low=0.0, strict=True)
     terms = Terms(as_loss(loss), as_penalty(penalty), lam, check_flag(intercept, "intercept"))
-    where = _place(folder)
-    index, to = read_index(where), _out(out)
+    where = as_folder(folder, "folder")
+    index, to = read_index(where), new_folder(out, _RESULT)
     kept = keep_in(checkpoint, resume, every, plan, lambda: _mark(index, terms))
     job = Job(plan, {k: part.neighbours for k, part in enumerate(index.parts)}, kept)
     numbers = range(len(index.parts))
-    to.mkdir(parents=True, exist_ok=True)
-    sources = [FolderPart(where, number, index, terms, str(to)) for number in numbers]
+    make_folder(to)
+    sources = [FolderPart(where, number, index, terms, to) for number in numbers]
     started = time.perf_counter()
     done, lost = run_job(engine, job, sources, callback, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     warn_unsaved(done)
     names = ("objective", "gap", "gap_abs", "certificate", "status", "n_iter", "history")
     facts: dict[str, Any] = {name: getattr(done[0].ended, name) for name in names}
-    text = json.dumps({**facts, "lam": lam, "costs": str(costs)}, indent=1)
-    write_whole(to / _RESULT, lambda path: path.write_text(text, encoding="utf-8"))
-    return PartsFit(str(to), **facts, costs=costs)
+    write_facts(to, _RESULT, _told(facts, lam, costs))
+    return PartsFit(to, **facts, costs=costs)
 
 
-def _place(folder: Any) -> str:
-    """The folder as all workers find it, wherever they were started."""
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise ValueError(f"folder must be the path of a folder of parts; got {folder!r}.")
-    text = os.fspath(folder)
-    return text if "://" in text else str(Path(text).resolve())
+def _told(facts: dict[str, Any], lam: float, costs: Costs) -> dict[str, Any]:
+    """What is written of the end; JSON knows no infinite numbers, so that they are null there."""
+    rows = [[_finite(value) for value in record] for record in facts["history"]]
+    told = {name: _finite(value) for name, value in facts.items()}
+    return {**told, "history": rows, "lam": lam, "costs": str(costs)}
 
 
-def _out(out: Any) -> Path:
-    if not isinstance(out, str | os.PathLike) or not os.fspath(out):
-        raise ValueError(f"out must be the path of a folder; got {out!r}.")
-    path = Path(os.fspath(out)).resolve()
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ValueError(
-            f"out must be a new or empty folder; {str(path)!r} is not. Name another one, or remove "
-            "what is there."
-        )
-    return path
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _mark(index: PartsIndex, terms: Terms) -> str:

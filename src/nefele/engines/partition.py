@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
 from nefele._files import only_writer
+from nefele.engines.places import is_stored, make_folder, new_folder
 from nefele.engines.tables import (
+    INDEX,
     Entry,
     Index,
     PartsIndex,
@@ -54,7 +57,7 @@ def partition(
     parts : int
         Number of parts.
     out : str or Path
-        New or empty folder for them.
+        New or empty folder for them, which may be one of an object store.
     node, target : str
         Columns of the data with the ids of the nodes, and with what is to be explained.
     features : list of str, optional
@@ -88,20 +91,20 @@ def partition(
     count = check_count(parts, "parts", low=1)
     rows, pairs = _scan(data, "data"), _scan(edges, "edges")
     features = _columns(rows, node, target, features, by)
-    folder = _new_folder(out)
+    folder = new_folder(out, INDEX)
     network, component, owner = _network(rows, pairs, node, by, count)
     say(f"{network.n_nodes:,} nodes, {network.n_edges:,} edges, {int(owner.max()) + 1} parts")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     entries: list[Entry] = []
-    with only_writer(folder):
+    with nullcontext() if is_stored(folder) else only_writer(Path(folder)):
         for number in range(int(owner.max()) + 1):
             nodes = np.flatnonzero(owner == number)
             here = _rows_of(rows, network.ids[nodes], node, target, features)
             table = _part_table(network, component, owner, number, nodes, here)
-            entries.append(write_part(str(folder), number, table, features))
+            entries.append(write_part(folder, number, table, features))
             say(f"part {number}: {entries[-1].nodes:,} nodes, {entries[-1].rows:,} rows")
         index = PartsIndex(features, target, node, int(component.max()) + 1, entries)
-        write_index(str(folder), index)
+        write_index(folder, index)
     return index
 
 
@@ -145,18 +148,6 @@ def _columns(
     return list(features)
 
 
-def _new_folder(out: Any) -> Path:
-    if not isinstance(out, str | os.PathLike) or not os.fspath(out):
-        raise ValueError(f"out must be the path of a folder; got {out!r}.")
-    folder = Path(os.fspath(out))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(
-            f"out must be a new or empty folder; {str(folder)!r} is not. Name another one, or "
-            "remove what is there."
-        )
-    return folder
-
-
 def _network(
     rows: Any, pairs: Any, node: str, by: str | None, count: int
 ) -> tuple[Graph, Index, Index]:
@@ -171,10 +162,11 @@ def _network(
     found = _stream(pairs.select(*wanted, *(["weight"] if "weight" in names else [])))
     known = [pl.col(node).alias("id"), *([pl.col(by).alias("by")] if by is not None else [])]
     nodes = _stream(rows.select(known).unique("id")).sort("id")
-    if found["end0"].dtype != nodes["id"].dtype:
+    kinds = [found["end0"].dtype, found["end1"].dtype, nodes["id"].dtype]
+    if len(set(kinds)) > 1:
         raise ValueError(
-            f"The ids of edges and data must be of the same type; got {found['end0'].dtype} and "
-            f"{nodes['id'].dtype}."
+            "The two ends of an edge and the ids in the data must be of the same type; got "
+            f"{ends[0]} ({kinds[0]}), {ends[1]} ({kinds[1]}) and {node} ({kinds[2]})."
         )
     ids = np.unique(np.concatenate([found["end0"], found["end1"], nodes["id"]]))
     pair = np.stack([found["end0"].to_numpy(), found["end1"].to_numpy()], axis=1)

@@ -10,7 +10,7 @@ from nefele.engines.costs import Costs
 from nefele.problem import Problem
 from nefele.result import Result
 from nefele.runtime.job import Done
-from nefele.runtime.part import Part
+from nefele.runtime.part import Index
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,14 @@ class PartsResult(Result):
     costs: Costs = field(repr=False)
 
 
-def gathered(problem: Problem, parts: list[Part], done: list[Done], costs: Costs) -> PartsResult:
-    """The result of the whole from what its parts have found."""
+def gathered(
+    problem: Problem, places: list[tuple[Index, Index]], done: list[Done], costs: Costs
+) -> PartsResult:
+    """The result of the whole from what its parts have found, at these nodes and edges."""
     w = np.zeros((problem.graph.n_nodes, problem.d))
     u = np.zeros((problem.graph.n_edges, problem.d))
-    for part, one in zip(parts, done, strict=True):
-        w[part.nodes], u[part.edges] = one.ended.w, one.ended.u
+    for (nodes, edges), one in zip(places, done, strict=True):
+        w[nodes], u[edges] = one.ended.w, one.ended.u
     ended = done[0].ended
     return PartsResult(
         problem=problem,

@@ -19,7 +19,10 @@ _RESTARTS = 20  # workers that may be lost in one solve
 
 
 def _in_process(job: Job, sources: list[Any], watch: Watch | None) -> tuple[list[Done], int]:
-    parts = [source.open() for source in sources]
+    parts = []
+    for k, source in enumerate(sources):
+        parts.append(source.open())
+        sources[k] = source.opened()
     watches: list[Watch] = [lambda record: None for _ in parts]
     watches[0] = watch or watches[0]
     programs = {
@@ -62,7 +65,7 @@ def _timed(program: Program[T], costs: Costs) -> Program[T]:
 def run_job(
     engine: str, job: Job, sources: list[Any], watch: Watch | None, address: str | None
 ) -> tuple[list[Done], int]:
-    """What the parts give back, and how many workers were lost."""
+    """What the parts give back, and how many workers were lost; the list of sources is used up."""
     if engine == "in_process":
         return _in_process(job, sources, watch)
     if engine == "mpi":

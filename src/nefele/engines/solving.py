@@ -14,7 +14,7 @@ from nefele.engines.running import ENGINES, run_job
 from nefele.problem import Problem
 from nefele.result import Result
 from nefele.runtime.checkpoints import Checkpoints, checkpoints
-from nefele.runtime.cutting import cut
+from nefele.runtime.cutting import pieces
 from nefele.runtime.job import Job, Packed, links_of
 from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
@@ -131,12 +131,18 @@ def solve(
     plan = make_plan(solver, tol, max_iter)
     plan.solver.check(problem)
     kept = keep_in(checkpoint, resume, every, plan, lambda: fingerprint(problem))
-    made = cut(problem, default_parts(problem.graph.n_nodes) if parts is None else parts)
-    job = Job(plan, links_of(made), kept)
+    count = default_parts(problem.graph.n_nodes) if parts is None else parts
+    places, sources = [], []
+    links: dict[int, list[int]] = {}
+    for part in pieces(problem, count):  # packed one by one: only their places are kept
+        places.append((part.nodes, part.edges))
+        links |= links_of([part])
+        sources.append(Packed.of(part))
+    job = Job(plan, links, kept)
     started = time.perf_counter()
-    done, lost = run_job(engine, job, [Packed.of(part) for part in made], callback, address)
+    done, lost = run_job(engine, job, sources, callback, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
-    result = gathered(problem, made, done, costs)
+    result = gathered(problem, places, done, costs)
     warn_unsaved(done)
     warn(result, tol, True)
     return result

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._ids import as_ids
+from nefele.engines.places import place, stored_text
 
 _FORMAT, _VERSION = "nefele parts", 1
-_INDEX = "index.parquet"
+INDEX = "index"  # file that makes the others one network
 _FEATURE = "x:"
 _NODES = {"position": np.int64, "part": np.int64, "component": np.int64}
 
@@ -139,11 +140,6 @@ class PartsIndex:
         return int(sum(getattr(part, name) for part in self.parts))
 
 
-def place(folder: str, name: str) -> str:
-    """A path in a folder, which may be one of an object store."""
-    return f"{folder.rstrip('/')}/{name}"
-
-
 def part_file(folder: str, number: int) -> str:
     """Where a part's file is."""
     return place(folder, f"part-{number:05d}.parquet")
@@ -217,26 +213,23 @@ def write_index(folder: str, index: PartsIndex) -> None:
         "components": index.components,
         "parts": [vars(part) for part in index.parts],
     }
-    pl.DataFrame({"index": [json.dumps(facts)]}).write_parquet(place(folder, _INDEX))
+    pl.DataFrame({INDEX: [json.dumps(facts)]}).write_parquet(place(folder, f"{INDEX}.parquet"))
 
 
 def read_index(folder: Any) -> PartsIndex:
     """What `write_index` has written; a ValueError where it is not there."""
-    import polars as pl
-
     if not isinstance(folder, str) or not folder:
         raise ValueError(f"folder must be the path of a folder of parts; got {folder!r}.")
     try:
-        frame = pl.read_parquet(place(folder, _INDEX))
-        facts = json.loads(frame["index"][0])
+        facts = json.loads(stored_text(folder, INDEX) or "")
         if facts["format"] != _FORMAT or facts["version"] != _VERSION:
             raise ValueError("another format")
         names = ("features", "target", "node", "components")
         parts = [Entry(**part) for part in facts["parts"]]
         return PartsIndex(**{name: facts[name] for name in names}, parts=parts)
-    except (OSError, pl.exceptions.PolarsError, ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError):
         raise ValueError(
-            f"{folder!r} must be a folder written by nefele partition; {_INDEX} is missing, "
+            f"{folder!r} must be a folder written by nefele partition; {INDEX}.parquet is missing, "
             "damaged or of another version. Partition the data again."
         ) from None
 

@@ -186,7 +186,8 @@ class BoxDual(RowDual):
         self.give = np.where(room > 1e-12, np.maximum(room, least), least) / self.loss.spread
 
     def metric(self) -> Array:
-        return self.loss._weighted_gram(self.loss.data.row_weight * self.give) + self.loss._ridge
+        weight = self.loss.data.row_weight * self.give
+        return self.loss.ridged(self.loss._weighted_gram(weight))
 
     def move(self, x: Array, target: Array) -> None:
         self.settle(x)

@@ -178,6 +178,13 @@ class BoundPointwise(BoundRows):
     def row_ratio(self, a: Array) -> Array:
         return self.loss.domain_ratio(a, self.data.y)
 
+    def unbounded(
+        self, groups: NDArray[np.int64], w: Array | None = None, basis: Array | None = None
+    ) -> NDArray[np.bool_]:
+        if type(self.loss).escapes is PointwiseLoss.escapes:  # without a copy of all rows
+            return np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+        return super().unbounded(groups, w, basis)
+
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
         X, escapes = self.data.X[rows], self.loss.escapes(self.data.y[rows])
         if escapes is None:

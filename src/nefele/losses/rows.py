@@ -29,12 +29,11 @@ class BoundRows(BoundLoss):
         self.labelled = data.labelled
         p = np.ones(d) if data.shrink is None else np.tile(data.shrink, d // data.d)
         # Weights of w_j^2 and |w_j|, shape (n_nodes, d).
-        self.ridge = np.where(self.labelled[:, None], l2 * p**2, 0.0)
-        self.lasso = np.where(self.labelled[:, None], l1 * p, 0.0)
+        self.ridge = _at_labelled(self.labelled, l2 * p**2)
+        self.lasso = _at_labelled(self.labelled, l1 * p)
         self.smooth = l1 == 0 or not p.any()
         if np.abs(data.X).max(initial=0.0) > _LARGEST:
             raise ValueError("X^T X must be finite; its entries overflow. Rescale the features.")
-        self._ridge = 2 * self.ridge[:, :, None] * np.eye(d)
 
     # Functions of the rows: z has shape (n_rows,) or (n_rows, n_outputs).
 
@@ -72,6 +71,12 @@ class BoundRows(BoundLoss):
 
     # What follows is the same for all.
 
+    def ridged(self, blocks: Array, times: float = 1.0) -> Array:
+        """The blocks with 2 l2 P^2 added on their diagonals, in place."""
+        diagonals = np.einsum("ijj->ij", blocks)
+        diagonals += 2 * times * self.ridge
+        return blocks
+
     def node_mean(self, rows: Array) -> Array:
         """sum_r c_r rows_r over each node, shape (n_nodes,)."""
         return self.data.node_sum(self.data.row_weight * rows)
@@ -85,14 +90,14 @@ class BoundRows(BoundLoss):
         return self.pull(self.row_slope(self.predict(w))) + 2 * self.ridge * w
 
     def hess(self, w: Array) -> Array | None:
-        return self.gram(self.predict(w)) + self._ridge
+        return self.ridged(self.gram(self.predict(w)))
 
     def strong_convexity(self) -> Array:
         return 2 * self.ridge.min(axis=1)
 
     def curvature(self) -> Array:
         zero = np.zeros((self.n_nodes, self.d))
-        blocks = self.gram(self.predict(zero)) + self._ridge
+        blocks = self.ridged(self.gram(self.predict(zero)))
         return np.einsum("ijj->i", blocks) / self.d
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
@@ -110,7 +115,7 @@ class BoundRows(BoundLoss):
             rows = self.predict(z)
             slope = self.pull(self.row_slope(rows)) + 2 * self.ridge * z
             slope += pull_back[:, None] * (z - v)
-            model = self.gram(rows) + self._ridge + pull_back[:, None, None] * eye
+            model = self.ridged(self.gram(rows)) + pull_back[:, None, None] * eye
             model[~self.labelled] = eye
             move = self._model_step(model, slope, z)
             scale = np.maximum(np.abs(z + move), np.abs(v)).max(axis=1)
@@ -145,6 +150,13 @@ class BoundRows(BoundLoss):
         if escape is None:
             return super().escape_nodes(nodes)
         return escape[0], np.concatenate([escape[1], np.eye(self.d)[held]])
+
+
+def _at_labelled(labelled: NDArray[np.bool_], row: Array) -> Array:
+    """The row at every labelled node, zero elsewhere; zeros that nobody writes take no memory."""
+    if not row.any():
+        return np.zeros((len(labelled), len(row)))
+    return np.where(labelled[:, None], row, 0.0)
 
 
 def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]
@@ -193,7 +205,7 @@ class RowDual(DualPoint):
         return terms + np.abs(self.zeta) + np.abs(self.nu)
 
     def metric(self) -> Array:
-        return self.loss.gram(self.z) + self.loss._ridge
+        return self.loss.ridged(self.loss.gram(self.z))
 
     def move(self, x: Array, target: Array) -> None:
         self.point -= x

@@ -69,7 +69,7 @@ class BoundSquared(BoundPointwise):
     def H(self) -> Array:
         """Hessians, shape (n_nodes, d, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            H = self._weighted_gram(2 * self.data.row_weight) + self._ridge
+            H = self.ridged(self._weighted_gram(2 * self.data.row_weight))
         if not np.isfinite(H).all():
             raise ValueError("X^T X must be finite; its entries overflow. Rescale the features.")
         return H
@@ -84,7 +84,7 @@ class BoundSquared(BoundPointwise):
         return eigen(self.H)
 
     def gram(self, z: Array) -> Array:
-        return self.H - self._ridge
+        return self.ridged(self.H.copy(), -1.0)
 
     def value(self, w: Array) -> Array:
         if not self._many_nodes:
@@ -189,11 +189,11 @@ class SquaredDual(QuadraticDual):
 
     def size(self) -> Array:
         """|H_jk| <= sqrt(H_jj H_kk) bounds the terms of H p."""
-        root = np.sqrt(np.einsum("ijj->ij", self.loss.H))
-        total = np.einsum("ij,ij->i", root, np.abs(self.point))
-        root *= total[:, None]
-        root += np.abs(self.loss.b)
-        return root
+        from nefele._kernels.certificate import squared_sizes
+
+        out = np.empty_like(self.point)
+        squared_sizes(self.loss.H, self.loss.b, self.point, out)
+        return out
 
     def conjugate(self, theta: Array) -> Array:
         """By the row duals a_r = 2 (x_r^T p_i - y_r): f*(theta a) = theta a (theta a / 4 + y)."""

@@ -137,7 +137,7 @@ class _Anchor:
         for k, one in enumerate(t.tolist()):
             s = self.size * one
             omega = np.where(s > 0, -np.expm1(-s) / np.where(s > 0, s, 1.0), 1.0)
-            blocks = loss._weighted_gram(self.bend * omega) + loss._ridge
+            blocks = loss.ridged(loss._weighted_gram(self.bend * omega))
             least, most = np.linalg.eigvalsh(blocks)[:, [0, -1]].T
             out[:, k] = np.maximum(least - wide * most, 0.0)
         return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,11 @@ def cut(problem: Problem, parts: Any) -> list[Part]:
     >>> [len(part.nodes) for part in cut(Problem(chain(8), data, lam=1.0), parts=2)]
     [4, 4]
     """
+    return list(pieces(problem, parts))
+
+
+def pieces(problem: Problem, parts: Any) -> Iterator[Part]:
+    """The same one after the other: whoever packs them need not hold all."""
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
     owner = owners(problem.graph, parts)
@@ -44,15 +50,15 @@ def cut(problem: Problem, parts: Any) -> list[Part]:
         rank = np.empty(problem.graph.n_nodes, dtype=np.int64)
         rank[order] = np.arange(problem.graph.n_nodes)
     names = list(range(int(owner.max()) + 1))
-    try:
-        made = [Part(k, problem, np.flatnonzero(owner == k), owner, names, rank) for k in names]
-    except TypeError as error:
-        raise ValueError(
-            f"The loss must be one that can be cut into parts; {error} Solve without an engine."
-        ) from None
-    for part in made:
+    for k in names:
+        try:
+            part = Part(k, problem, np.flatnonzero(owner == k), owner, names, rank)
+        except TypeError as error:
+            raise ValueError(
+                f"The loss must be one that can be cut into parts; {error} Solve without an engine."
+            ) from None
         part.steady = True
-    return made
+        yield part
 
 
 def owners(graph: Graph, parts: Any) -> Index:

@@ -16,11 +16,18 @@ from nefele.runtime.solving import solve_part
 from nefele.runtime.tree import Tree
 
 
+class WorkersLostError(RuntimeError):
+    """Workers were lost more often than a solve may start new ones."""
+
+
 class Source(Protocol):
     """Where a part comes from, and where what it has found goes."""
 
     def open(self) -> Part:
         """The part, in the process that works on it."""
+
+    def opened(self) -> Source:
+        """What is needed of it once the part is open."""
 
     def close(self, part: Part, ended: Ended) -> Ended:
         """Keep what it has found; what of it goes back to who asked for the solve."""
@@ -39,6 +46,9 @@ class Packed:
 
     def open(self) -> Part:
         return pickle.loads(self.content)
+
+    def opened(self) -> Packed:
+        return Packed(b"")
 
     def close(self, part: Part, ended: Ended) -> Ended:
         return ended

@@ -123,7 +123,24 @@ class Part:
         self.scale, self.coupled = problem.scale[edges], problem.coupled
         self.parts, self.n_parts = problem.parts[local], problem.n_parts
         self.says, self.hears = sight(whole, mine, local, self.own, owner, names)
-        zero = np.zeros((len(nodes), self.d)), np.zeros((len(edges), self.d))
+        self._begin()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A part that has not begun goes without its zeros."""
+        state = dict(self.__dict__)
+        if not (self.rounds or self.w.any() or self.u.any()):
+            for name in ("w", "u", "w1", "u1"):
+                del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "u" not in state:
+            self._begin()
+
+    def _begin(self) -> None:
+        """At zero."""
+        zero = np.zeros((len(self.nodes), self.d)), np.zeros((len(self.edges), self.d))
         self.w, self.u = self.w1, self.u1 = zero
         self.rounds = 0
 
@@ -138,9 +155,7 @@ class Part:
     def fresh(self) -> Part:
         """The same part at zero, for another solve; losses are shared."""
         part = copy.copy(self)
-        zero = np.zeros((len(self.nodes), self.d)), np.zeros((len(self.edges), self.d))
-        part.w, part.u = part.w1, part.u1 = zero
-        part.rounds = 0
+        part._begin()
         return part
 
     def placed(self, rows: Array) -> Array:

@@ -17,6 +17,8 @@ from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State, settled
 
+_EARLY = 0.05  # estimated error, in units of the tolerance, at which a certificate is asked for
+
 
 @dataclass
 class ConjugateState(State):
@@ -85,7 +87,7 @@ class QuadraticCG(Solver[ConjugateState]):
     def promising(self, problem: Problem, state: ConjugateState, tol: float) -> bool:
         """r^T P r / 2 estimates the error of the objective."""
         size = max(abs(state.objective), 1e-6 * problem.objective_at_zero)
-        if state.rz > 0.1 * min(tol * size, state.asked):
+        if state.rz > _EARLY * min(tol * size, state.asked):
             return False
         state.asked = state.rz
         return True

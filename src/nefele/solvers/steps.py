@@ -59,15 +59,18 @@ class Steps:
     sigma: Array
 
 
-def first_steps(posed: Posed, printed: bool, gamma: float | None) -> Program[Steps]:
+def first_steps(
+    posed: Posed, printed: bool, gamma: float | None, sizes: tuple[float, float] | None = None
+) -> Program[Steps]:
     """The steps to begin with: as printed, or scaled to the data, with `gamma` if it is given.
 
-    The longest useful step of a prox takes it all but to the local minimiser.
+    `sizes` are those of `typical_sizes` where they are known already. The longest useful step of
+    a prox takes it all but to the local minimiser.
     """
     graph, own = posed.graph, posed.own
     unit, size, scale = 1.0, np.ones(graph.n_edges), 1.0
     if not printed:
-        unit, force = yield from typical_sizes(posed)
+        unit, force = sizes or (yield from typical_sizes(posed))
         size = np.minimum(posed.scale, force)
         size = np.where(size > 0, size, 1.0)  # lam = 0: any step will do
         scale = gamma or FIRST_GAMMA * unit

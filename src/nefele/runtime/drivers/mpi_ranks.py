@@ -25,12 +25,13 @@ import numpy as np
 from nefele._checks import Array
 from nefele._files import write_whole
 from nefele.result import Record
-from nefele.runtime.job import Done, Job, Told, work
+from nefele.runtime.job import Done, Job, Told, WorkersLostError, work
 from nefele.runtime.optional import need
 
 LAUNCHER = "NEFELE_MPIEXEC"  # names another command than mpiexec, such as "mpiexec --bind-to none"
 _POLL = 0.05  # seconds
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _HERE = {
     "OMPI_MCA_mpi_yield_when_idle": "1",  # busy cores: 0.06 ms a message instead of 16
     "OMPI_MCA_pml": "ob1",
@@ -69,7 +70,10 @@ def mpi_module() -> Any:
 def run_ranks(
     job: Job, sources: list[Any], watch: Watch | None, restarts: int
 ) -> tuple[list[Done], int]:
-    """Work until all parts are done; what they give back, and how many attempts were lost."""
+    """Work until all parts are done; what they give back, and how many attempts were lost.
+
+    The list of sources is emptied.
+    """
     if any(name in os.environ for name in _WORLD):
         return _among_ranks(job, sources, watch), 0
     need("mpi4py", "mpi", "mpi4py, which runs parts by MPI")
@@ -87,9 +91,36 @@ def _among_ranks(job: Job, sources: list[Any], watch: Watch | None) -> list[Done
             "processes as there are parts."
         )
     told = watch if watch is not None and rank == 0 else Told()
-    part = sources[rank].open()
-    done = work(job, rank, sources[rank], part, RankPost(mpi), told)
+    source = sources[rank]
+    sources.clear()
+    part, source = _open_together(mpi.COMM_WORLD, source), source.opened()
+    try:
+        done = work(job, rank, source, part, RankPost(mpi), told)
+    except Exception as error:  # the others would wait for ever
+        print(f"Error in process {rank}: {error}", file=sys.stderr, flush=True)
+        mpi.COMM_WORLD.Abort(1)
+        raise
     return list(mpi.COMM_WORLD.allgather(done))
+
+
+def _open_together(world: Any, source: Any) -> Any:
+    """The own part; where one process cannot open its part, all say so and none waits for it."""
+    part, failed = None, None
+    try:
+        part = source.open()
+    except Exception as error:
+        failed = error
+    said = [text for text in world.allgather(None if failed is None else str(failed)) if text]
+    if failed is not None:
+        raise failed
+    if said:
+        raise ValueError(said[0])
+    return part
+
+
+def is_first() -> bool:
+    """Whether this process is the one of its kind that speaks: the first rank, or no rank."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANK)
 
 
 class _Launched:
@@ -99,8 +130,8 @@ class _Launched:
         self, job: Job, sources: list[Any], folder: Path, watch: Watch | None, restarts: int
     ) -> None:
         self.job, self.folder, self.watch, self.restarts = job, folder, watch, restarts
-        for number, source in enumerate(sources):
-            _write(folder / f"source-{number}", source)
+        for number in range(job.parts):  # one at a time: they are large
+            _write(folder / f"source-{number}", sources.pop(0))
         _write(folder / "job", job)
 
     def run(self) -> tuple[list[Done], int]:
@@ -108,7 +139,7 @@ class _Launched:
         while (error := self._attempt()) is not None:
             lost += 1
             if lost > self.restarts:
-                raise RuntimeError(
+                raise WorkersLostError(
                     f"MPI processes may be lost at most {self.restarts} times; now they ended "
                     f"again. The last they said: {error}"
                 )
@@ -117,7 +148,7 @@ class _Launched:
 
     def _attempt(self) -> str | None:
         """One attempt: None when all is done, or else what the processes said before they ended."""
-        for path in self.folder.glob("told-*"):
+        for path in (*self.folder.glob("told-*"), *self.folder.glob("began-*")):
             path.unlink()
         said, seen = self.folder / "said", 0
         with said.open("wb") as out:
@@ -141,7 +172,14 @@ class _Launched:
             raise _read(path)
         if process.returncode == 0:
             return None
-        return said.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
+        words = " ".join(said.read_text(encoding="utf-8", errors="replace")[-2000:].split())
+        if not any(self.folder.glob("began-*")):
+            raise ValueError(
+                f"engine='mpi' needs an mpiexec that can start processes here; no Python process "
+                f"began. It said: {words or 'nothing'}. As root, such as in a container, "
+                "Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1."
+            )
+        return words
 
     def _tell(self, seen: int) -> int:
         """Tell what is new of the examined points."""
@@ -192,10 +230,12 @@ def main(folder: Path) -> None:
     """One of the processes that were started here."""
     mpi = mpi_module()
     rank = mpi.COMM_WORLD.Get_rank()
+    (folder / f"began-{rank}").touch()
     try:
         job, source = _read(folder / "job"), _read(folder / f"source-{rank}")
         told = _ToFolder(folder) if rank == 0 else Told()
-        done = work(job, rank, source, source.open(), RankPost(mpi), told)
+        part, source = source.open(), source.opened()
+        done = work(job, rank, source, part, RankPost(mpi), told)
         _write(folder / f"done-{rank}", done)
     except Exception as error:
         _write_error(folder / f"error-{rank}", error)

@@ -14,7 +14,7 @@ from typing import Any
 
 from nefele._checks import Array
 from nefele.result import Record
-from nefele.runtime.job import Done, Job, Source, Told, work
+from nefele.runtime.job import Done, Job, Source, Told, WorkersLostError, work
 from nefele.runtime.optional import need
 
 _POLL = 0.2  # seconds between two looks at the progress
@@ -92,8 +92,8 @@ class Worker:
 
     def open(self, source: Source) -> int:
         """Take the part; returns the id of this process."""
-        self.source = source
         self.part = source.open()
+        self.source = source.opened()
         return os.getpid()
 
     def run(self, attempt: int, job: Job, peers: dict[int, Any]) -> Done | None:
@@ -130,7 +130,7 @@ class Actors:
     ----------
     job : Job
     sources : list of Source
-        One per part.
+        One per part; the list is emptied.
     restarts : int
         How often a lost actor may be replaced.
     watch : callable, optional
@@ -151,12 +151,14 @@ class Actors:
     ) -> None:
         self.ray = need("ray", "ray", "Ray, which runs parts on many machines")
         self.job, self.restarts, self.watch, self.lost = job, restarts, watch, 0
-        self.sources = [self.ray.put(source) for source in sources]
+        self.sources = []
+        while sources:  # one at a time: they are large, and Ray has its own copies
+            self.sources.append(self.ray.put(sources.pop(0)))
         self.workers: dict[int, Any] = {}
         self.kind = self.ray.remote(num_cpus=1, concurrency_groups={_POST: 1})(Worker)
 
     def run(self) -> list[Done]:
-        """Work until all parts are done; a RuntimeError when actors are lost too often."""
+        """Work until all parts are done; a WorkersLostError when actors are lost too often."""
         attempt, found = 0, None
         try:
             self._fill()
@@ -209,7 +211,7 @@ class Actors:
         del self.workers[number]
         self.lost += 1
         if self.lost > self.restarts:
-            raise RuntimeError(
+            raise WorkersLostError(
                 f"At most {self.restarts} actors may be lost; now part {number} has lost its "
                 "actor. See the logs of Ray for the reason, such as too little memory."
             )

@@ -58,7 +58,7 @@ def _begin(ray: Any, **options: Any) -> None:
         if address is not None:
             _knock(address)
         ray.init(log_to_driver=False, configure_logging=False, **options)
-    except OSError as error:  # a ConnectionError of Ray as well
+    except (OSError, ValueError) as error:  # a ConnectionError of Ray as well
         raise ValueError(
             f"address must be that of a running Ray cluster, or auto; got {address!r} ({error}). "
             "Start one by ray start --head, or leave out address."

@@ -29,7 +29,8 @@ class RowCones(Cones):
 
     def __init__(self, loss: Any, w: Array, level: float, on: NDArray[np.bool_]) -> None:
         self.loss, data = loss, loss.data
-        self.ridge: Array = loss._ridge  # Hessian and constant gradient of what has no kinks
+        # Hessian and constant gradient of what has no kinks
+        self.ridge: Array = loss.ridged(np.zeros((loss.n_nodes, loss.d, loss.d)))
         self.linear: Array = loss.pull((loss.low + loss.high) / 2)
         s = data.row_weight * (loss.high - loss.low) / 2
         self.on = np.flatnonzero((s > 0) & on[data.row_node])

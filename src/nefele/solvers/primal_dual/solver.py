@@ -17,7 +17,7 @@ from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_unifo
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
-from nefele.solvers.steps import adapt, first_steps, scaled
+from nefele.solvers.steps import adapt, first_steps, scaled, typical_sizes
 
 # Step scale after the first stage, in units of (spread of local fits) / (lam mean A).
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
@@ -88,13 +88,22 @@ class PrimalDual(Solver[PrimalDualState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> PrimalDualState:
         u = u0.copy()
         w = settled(problem, w0, problem.graph.degree == 0)
-        steps = run_alone(first_steps(problem, self.printed, self.gamma))
+        steps = run_alone(first_steps(problem, self.printed, self.gamma, self._sizes(problem)))
         iteration: Plain | Fused = Plain(problem, w, u)
         if self.compiled and Fused.fits(problem):
             layout = Layout(problem.graph, good_order(problem.graph))
             iteration = Fused(problem, w, u, steps.size, layout, is_uniform(problem.scale))
         iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
         return PrimalDualState(w, u, iteration, steps.unit, steps.size, steps.longest, steps.gamma)
+
+    def _sizes(self, problem: Problem) -> tuple[float, float] | None:
+        """Typical sizes, found once for all lams where losses remember nothing of the search."""
+        if self.printed or not problem.loss.affine_grad:
+            return None
+        if "sizes" not in problem.known:
+            problem.known["sizes"] = run_alone(typical_sizes(problem))
+        found: tuple[float, float] = problem.known["sizes"]
+        return found
 
     def step(self, problem: Problem, state: PrimalDualState) -> None:
         state.iteration.step(self.relax)
