@@ -14,7 +14,17 @@ ROOT = Path(nefele.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = Rules(
     layers=(
-        ("_checks", "_files", "_ids", "_kernels", "_records", "_threads", "_words", "program"),
+        (
+            "_checks",
+            "_files",
+            "_ids",
+            "_kernels",
+            "_records",
+            "_threads",
+            "_torch",
+            "_words",
+            "program",
+        ),
         ("_draw", "_systems", "data", "graph", "graphs"),
         ("losses", "penalties"),
         ("certificate", "problem", "result"),
@@ -31,7 +41,7 @@ RULES = Rules(
             "runtime",
             "theory",
         ),
-        ("accountable", "agnostic", "estimators", "flavours", "selection"),
+        ("accountable", "agnostic", "estimators", "flavours", "networks", "selection"),
         ("cli", "experiments", "report", "runs", "sites"),
     ),
     # Within a layer: what belongs together may be seen from one side, never from both.
@@ -39,6 +49,7 @@ RULES = Rules(
         "_ids": {"_words"},
         "_kernels": {"_checks"},
         "_records": {"_files"},
+        "_torch": {"_checks"},
         "program": {"_checks"},
         "_draw": {"graph"},
         "_systems": {"graph"},
@@ -54,6 +65,7 @@ RULES = Rules(
         "agnostic": {"estimators", "selection"},
         "estimators": {"selection"},
         "flavours": {"agnostic"},
+        "networks": {"estimators", "selection"},
         "runs": {"report"},
         "sites": {"report", "runs"},
         "cli": {"experiments", "runs", "sites"},

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.agnostic._torch_base import Tensor, to_numpy, torch
-from nefele.agnostic._torch_stack import Padded, Source, Stack
+from nefele._torch.base import Tensor, to_numpy, torch
 from nefele.graph import Graph
+from nefele.networks.rows import Padded, Source
+from nefele.networks.stack import Stack
 from nefele.penalties import Penalty
 from nefele.runtime.run import Round
 from nefele.solvers.steps import scaled

@@ -11,14 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import check_count, check_name, check_number
 from nefele._ids import describe
-from nefele.agnostic._torch_base import Module, Network, Tensor, tensor, threads, torch
-from nefele.agnostic._torch_rounds import Rounds
-from nefele.agnostic._torch_stack import Source, Stack
+from nefele._torch.base import Module, Tensor, tensor, threads, torch
+from nefele._torch.network import Network
 from nefele.data import LocalData
 from nefele.estimators.design import Rows
 from nefele.estimators.nodes import row_places
 from nefele.estimators.rows_base import RowsBase
 from nefele.graph import Graph
+from nefele.networks.rounds import Rounds
+from nefele.networks.rows import Source
+from nefele.networks.stack import Stack
 from nefele.penalties import as_penalty
 from nefele.result import DataWarning, Status
 from nefele.runtime.messages import Ledger

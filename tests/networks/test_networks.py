@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from nefele import DataWarning, Graph, LocalData, Problem, solve
-from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.losses import Multinomial
+from nefele.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.penalties import as_penalty
 from tests.agnostic.data import GRAPH, TOWNS, rows
 from tests.agnostic.nets import EXACT, line, small, two_clusters
