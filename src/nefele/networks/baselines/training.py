@@ -1,0 +1,98 @@
+"""Plain gradient steps on stacked networks: what all methods of the comparison train with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nefele._torch.base import Tensor, torch
+from nefele.networks.rows import Padded, Source
+from nefele.networks.stack import Stack
+
+Pull = Callable[[Tensor], Tensor]
+
+
+class Training:
+    """Networks, batches, and a budget of gradients per node; every gradient sees a new batch.
+
+    The learning rate is `lr`, with `falling` it goes to 0 over the second half of the budget. With
+    one seed all methods see the same batches, as the k-th gradient of a node is of its k-th batch.
+
+    Attributes
+    ----------
+    share : Tensor of shape (n_nodes, 1)
+        Weights of the nodes in averages; they sum to 1.
+    taken : int
+        Gradients per node so far.
+    sent : int
+        Numbers that all nodes and the server have sent so far.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        source: Source,
+        share: Tensor,
+        *,
+        lr: float,
+        batch_size: int | None,
+        rounds: int,
+        local_steps: int,
+        falling: bool = True,
+    ) -> None:
+        self.stack, self.source, self.batch_size = stack, source, batch_size
+        self.lr, self.rounds, self.local_steps, self.falling = lr, rounds, local_steps, falling
+        self.share = (share / share.sum())[:, None]
+        self.n_nodes, self.n_parameters = len(share), stack.n_parameters
+        self.budget = rounds * local_steps
+        self.taken = self.sent = 0
+        self._all = source.everything() if batch_size is None else None
+
+    def start(self) -> Tensor:
+        """The same parameters at all nodes, shape (n_nodes, P)."""
+        return self.stack.start(self.n_nodes)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate now."""
+        left = 1.0 - self.taken / self.budget
+        return self.lr * min(1.0, 2 * left) if self.falling else self.lr
+
+    def batch(self) -> Padded:
+        """The next rows of each node."""
+        return self.source.batch(self.batch_size or 1) if self._all is None else self._all
+
+    def gradient(self, w: Tensor, batch: Padded | None = None) -> Tensor:
+        """Gradients of the nodes' losses at new rows or at these, shape (n_nodes, P)."""
+        self.taken += 1
+        return self.stack.gradients(w, self.batch() if batch is None else batch)
+
+    def descend(
+        self, w: Tensor, steps: int, pull: Pull | None = None, only: Tensor | None = None
+    ) -> Tensor:
+        """So many steps w - rate * (gradient + pull(w)), of the parameters `only` if given."""
+        for _ in range(steps):
+            rate = self.rate
+            move = self.gradient(w)
+            if pull is not None:
+                move = move + pull(w)
+            w = w - rate * (move if only is None else only * move)
+        return w
+
+    def mean(self, w: Tensor) -> Tensor:
+        """The weighted mean over the nodes, at all nodes: the server's step. Counts what is sent.
+
+        Every node sends its row, the server sends the mean to each.
+        """
+        self.sent += 2 * w.shape[0] * w.shape[1]
+        return (self.share * w).sum(dim=0, keepdim=True).expand_as(w)
+
+    def finetune(self, w: Tensor) -> Tensor:
+        """Steps of each node by itself until the budget is used."""
+        return self.descend(w, self.budget - self.taken)
+
+    def head(self) -> Tensor:
+        """1 for the parameters of the last layer, 0 for the body, shape (P,)."""
+        owner = [name.rpartition(".")[0] for name in self.stack.names]
+        sizes = torch.tensor(self.stack.sizes)
+        last = torch.tensor([name == owner[-1] for name in owner])
+        return torch.repeat_interleave(last.to(torch.float64), sizes)
