@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from nefele._checks import check_count, check_number
 from nefele._torch.base import Tensor, torch
-from nefele.networks.baselines.training import Training
+from nefele.networks.training import Training
 
 
 class Method(BaseEstimator):
