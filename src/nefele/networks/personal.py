@@ -64,6 +64,7 @@ class PersonalBase(RowsBase, Network):
         self.module_ = training.stack.module.eval()
         self.parameters_ = found.astype(self.dtype)
         self.gradients_ = training.taken
+        self.traffic_ = training.moved / training.n_nodes
 
     def _share(self, rows: Rows, graph: Graph) -> Tensor:
         """Weight of each node in means over the nodes."""
@@ -104,7 +105,9 @@ def own_outputs(stack: Stack, w: Tensor, X: Tensor, place: NDArray[np.int64]) ->
     order = np.argsort(place, kind="stable")
     nodes, first = np.unique(place[order], return_index=True)
     parts = np.split(order, first[1:])
-    found = [stack.forward(w[i], X[torch.from_numpy(own)]) for i, own in zip(nodes, parts, strict=True)]
+    found = [
+        stack.forward(w[i], X[torch.from_numpy(own)]) for i, own in zip(nodes, parts, strict=True)
+    ]
     out = torch.cat(found)
     return out[torch.from_numpy(np.argsort(order, kind="stable"))]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from nefele._torch.base import Tensor, torch
 from nefele.networks.rows import Padded, Source
 from nefele.networks.stack import Stack
@@ -25,6 +27,8 @@ class Training:
         Gradients per node so far.
     sent : int
         Numbers that all nodes and the server have sent so far.
+    moved : int
+        Numbers that nodes have sent or received so far.
     """
 
     def __init__(
@@ -44,7 +48,7 @@ class Training:
         self.share = (share / share.sum())[:, None]
         self.n_nodes, self.n_parameters = len(share), stack.n_parameters
         self.budget = rounds * local_steps
-        self.taken = self.sent = 0
+        self.taken = self.sent = self.moved = 0
         self._all = source.everything() if batch_size is None else None
 
     def start(self) -> Tensor:
@@ -66,6 +70,21 @@ class Training:
         self.taken += 1
         return self.stack.gradients(w, self.batch() if batch is None else batch)
 
+    def time(self, steps: int) -> float:
+        """Sum of the learning rates of so many steps from here."""
+        last = min(self.taken + steps, self.budget)
+        left = 1.0 - np.arange(self.taken, last) / self.budget
+        return self.lr * float(np.minimum(1.0, 2 * left).sum() if self.falling else len(left))
+
+    def mark(self) -> tuple[int, int, int, Tensor]:
+        """Where training is, for `go_back`: the batches that follow are the same then."""
+        return self.taken, self.sent, self.moved, torch.random.get_rng_state()
+
+    def go_back(self, mark: tuple[int, int, int, Tensor]) -> None:
+        """To a mark."""
+        self.taken, self.sent, self.moved, state = mark
+        torch.random.set_rng_state(state)
+
     def descend(
         self, w: Tensor, steps: int, pull: Pull | None = None, only: Tensor | None = None
     ) -> Tensor:
@@ -83,8 +102,18 @@ class Training:
 
         Every node sends its row, the server sends the mean to each.
         """
-        self.sent += 2 * w.shape[0] * w.shape[1]
+        self.by_server(w.shape[1])
         return (self.share * w).sum(dim=0, keepdim=True).expand_as(w)
+
+    def by_server(self, size: int) -> None:
+        """Count that every node sent so many numbers to the server and got as many back."""
+        self.sent += 2 * self.n_nodes * size
+        self.moved += 2 * self.n_nodes * size
+
+    def by_edges(self, n_edges: int, size: int) -> None:
+        """Count that so many numbers went over each edge in both directions."""
+        self.sent += 2 * n_edges * size
+        self.moved += 4 * n_edges * size
 
     def finetune(self, w: Tensor) -> Tensor:
         """Steps of each node by itself until the budget is used."""

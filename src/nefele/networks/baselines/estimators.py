@@ -87,6 +87,8 @@ class PersonalRegressor(RowsRegressor, ByMethod):
         What nodes and server would have sent, as float64.
     gradients_ : int
         Gradients per node.
+    traffic_ : float
+        Numbers that a node sends and receives, mean over the nodes.
 
     Examples
     --------

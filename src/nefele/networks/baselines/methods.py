@@ -422,7 +422,7 @@ class FedAMP(Method):
                 if sigma is None:
                     upper = torch.triu_indices(len(w), len(w), 1)
                     sigma = max(float(apart[upper[0], upper[1]].median()), 1e-12)
-                training.sent += 2 * w.numel()
+                training.by_server(w.shape[1])
                 centre = self._weights(apart, sigma) @ w
             else:
                 centre = w

@@ -1,0 +1,385 @@
+"""Networks whose graph and strength of coupling are chosen at held-out rows of the nodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from nefele._checks import Array, as_float_array, check_count, check_name, check_number
+from nefele._ids import distinct
+from nefele._torch.base import tensor, to_numpy, torch
+from nefele.estimators.design import Rows
+from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
+from nefele.graph import Graph
+from nefele.graph_learning import LabelGraph, MomentsKNN
+from nefele.graph_learning.builders import TrainingRows
+from nefele.graph_learning.references import CliqueGraph
+from nefele.graphs import as_graph
+from nefele.networks.candidates import (
+    ONE,
+    OWN,
+    Candidate,
+    Said,
+    Search,
+    candidates_of,
+    fold_of,
+    values_at,
+)
+from nefele.networks.coupled import COUPLE
+from nefele.networks.graphs import NetworkGraph
+from nefele.networks.personal import PersonalBase, own_outputs
+from nefele.result import DataWarning
+from nefele.runtime.messages import Ledger
+from nefele.selection import WithinNodeKFold, choose
+from nefele.selection.choice import judged
+from nefele.selection.folds import Fold
+from nefele.selection.judge import Judge
+
+_RATIOS = (16.0, 4.0, 1.0)  # of alpha to `unit_of_alpha`
+_NEAREST = 4
+
+
+@dataclass(eq=False, repr=False)
+class NetCVBase(PersonalBase):
+    """Choice of graph, alpha and what is coupled; a subclass gives target, loss and `predict`."""
+
+    _: KW_ONLY
+    graph: Any = None
+    alphas: Any = None
+    couple: Any = COUPLE
+    common: float = 0.7
+    cv: int = 2
+    held_out: float = 0.25
+    share: float = 0.5
+    one_se: bool = False
+
+    # -- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+        """Choose the coupling at held-out rows, then fit one network per node to all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, node_ids
+            See `GTVRegressor.fit`.
+        """
+        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
+        builders = self._graphs(len(distinct(rows.node_ids)))
+        absolute = self.alphas is not None
+        ratios = as_float_array(self.alphas, "alphas") if absolute else _RATIOS
+        tried = candidates_of(list(builders), ratios, self._couples(), absolute)
+        folds = self._folds(rows, builders, tried)
+        if folds:
+            self._record(folds, tried)
+        else:
+            self._without_folds(tried)
+        with self._session():
+            search = self._search(rows, builders, int(self.rounds))
+            w = search.train(self.candidate_)
+            graph, sent = self._chosen_graph(search), search.training.sent
+            self._take(search.training, w, graph)
+        self.ledger_ = Ledger(rounds=int(self.rounds))
+        self.ledger_.tally("parameters", 1, sent)
+        return self
+
+    def _search(self, rows: Rows, builders: dict[str, Any], rounds: int) -> Search:
+        """The candidates' common start on these rows."""
+        made = {name: self._made(builder, rows) for name, builder in builders.items()}
+        ids = next(iter(made.values())).ids
+        graphs = {name: _in_order(graph, ids, name) for name, graph in made.items()}
+        training = self._training(rows, next(iter(graphs.values())), rounds)
+        return Search(training, graphs, min(rounds - 1, round(rounds * float(self.common))))
+
+    def _made(self, builder: Any, rows: Rows) -> Graph:
+        if isinstance(builder, Graph):
+            return builder
+        if not hasattr(builder, "fit_graph"):
+            return as_graph(builder)
+        builder = clone(builder)
+        if isinstance(builder, NetworkGraph) and builder.network is None:
+            builder.set_params(network=self._plain())
+        seen = (rows.X, self._targets(rows.y), rows.node_ids, rows.sample_weight, self._names())
+        graph: Graph = builder.fit_graph(TrainingRows(*seen, None, self.node))
+        return graph
+
+    def _plain(self) -> Any:
+        """The network of this estimator for a graph builder."""
+        from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
+
+        kind = PersonalClassifier if self._labels else PersonalRegressor
+        names = ("module", "loss", "lr", "batch_size", "dtype", "n_threads", "local_steps")
+        given = {name: getattr(self, name) for name in names}
+        rounds = max(1, round(int(self.rounds) * float(self.share) / 2))
+        return kind(method=Local(), rounds=rounds, random_state=0, **given)
+
+    def _chosen_graph(self, search: Search) -> Graph:
+        """The graph of the choice with the final alpha; without edges where there is none."""
+        candidate = self.candidate_
+        some = next(iter(search.graphs.values()))
+        if candidate.graph in (OWN, ONE) or not candidate.ratio:
+            self.alpha_ = np.inf if candidate.graph == ONE else 0.0
+            return Graph(some.ids, [], [])
+        coupling = search.coupling(candidate)
+        self.alpha_ = coupling.alpha
+        return coupling.graph
+
+    # -- folds --------------------------------------------------------------------------------
+
+    def _folds(self, rows: Rows, builders: dict[str, Any], tried: list[Candidate]) -> list[Fold]:
+        found = []
+        rounds = max(2, round(int(self.rounds) * float(self.share)))
+        for train, test in self._splits(rows):
+            part, held = _some(rows, train), _some(rows, test)
+            with self._session():
+                search = self._search(part, builders, rounds)
+                ids = next(iter(search.graphs.values())).ids
+                place = Graph(ids, [], []).positions(held.node_ids)
+                on = place >= 0
+                held, place = _some(held, np.flatnonzero(on)), place[on]
+                inside, X = self._inside(held.y), tensor(held.X, self.dtype)
+                models = []
+                for candidate in tried:
+                    w = search.train(candidate)
+                    search.training.stack.module.eval()
+                    with torch.no_grad():
+                        out = own_outputs(search.training.stack, w, X, place)
+                    search.training.stack.module.train()
+                    models.append(Said(values_at(out, self._labels), self._codes()))
+            judge = Judge(held.node_ids, held.sample_weight, np.ones(len(place), dtype=bool))
+            found.append(fold_of(judge, models, inside))
+        return found
+
+    def _inside(self, y: Array) -> NDArray[Any]:
+        return y.astype(np.int64) if self._labels else y
+
+    def _codes(self) -> NDArray[Any] | None:
+        return np.arange(self._n_outputs) if self._labels else None
+
+    def _splits(self, rows: Rows) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Random splits; nodes of one row only train."""
+        parts = max(2, round(1.0 / float(self.held_out)))
+        if len(rows.y) < 2 * parts:
+            return []
+        splitter = WithinNodeKFold(parts, shuffle=True, random_state=0)
+        found = []
+        for train, test in splitter.split(rows.X, None, rows.node_ids):
+            known = np.isin(rows.node_ids[test], rows.node_ids[train])
+            if known.any():
+                found.append((np.sort(np.append(train, test[~known])), test[known]))
+        return found[: int(self.cv)]
+
+    def _record(self, folds: list[Fold], tried: list[Candidate]) -> None:
+        scores = np.stack([fold.scores for fold in folds])
+        _, chosen = choose(scores, self.one_se)
+        self.candidate_ = tried[chosen]
+        self.coupling_ = _words(self.candidate_)
+        self.best_index_, self.best_score_ = chosen, float(scores[:, chosen].mean())
+        self.verdict_ = judged(folds, self.one_se)
+        self.gain_, self.gain_se_ = self.verdict_.gain.mean, self.verdict_.gain.error
+        self.coupling_helps_ = self.verdict_.helps in ("yes", "probably")
+        means = scores.mean(axis=0)
+        self.baseline_scores_ = {"own": float(means[-1]), "pooled": float(means[0])}
+        self.cv_results_ = {
+            "graph": [c.graph for c in tried],
+            "ratio": np.array([c.ratio for c in tried]),
+            "couple": [c.couple for c in tried],
+            **{f"split{k}_test_score": fold.scores for k, fold in enumerate(folds)},
+            "mean_test_score": means,
+            "rank_test_score": (means[None, :] > means[:, None]).sum(axis=1) + 1,
+        }
+        if self._labels:
+            wrong = np.stack([f.errors.wrong for f in folds if f.errors is not None])
+            self.cv_results_["mean_test_accuracy"] = 1.0 - wrong.mean(axis=0)
+
+    def _without_folds(self, tried: list[Candidate]) -> None:
+        warnings.warn(
+            "There are too few rows to hold some out: every network is trained on its own rows. "
+            "Give a graph and alpha to GTVNetRegressor or GTVNetClassifier to couple them.",
+            DataWarning,
+            stacklevel=3,
+        )
+        self.candidate_, self.coupling_ = tried[-1], _words(tried[-1])
+        self.coupling_helps_, self.gain_, self.gain_se_ = False, 0.0, float("nan")
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.cv, "cv", low=1)
+        check_count(self.rounds, "rounds", low=2)
+        for name in ("common", "held_out", "share"):
+            check_number(getattr(self, name), name, low=0.0, strict=name != "common")
+            if getattr(self, name) > (0.5 if name == "held_out" else 1.0):
+                most = "1/2" if name == "held_out" else "1"
+                raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
+        self._couples()
+        if self.alphas is not None:
+            alphas = as_float_array(self.alphas, "alphas")
+            if alphas.ndim != 1 or not alphas.size or (alphas < 0).any():
+                raise ValueError(f"alphas must be numbers >= 0, one or more; got {self.alphas!r}.")
+
+    def _couples(self) -> list[str]:
+        given = [self.couple] if isinstance(self.couple, str) else list(self.couple)
+        if not given:
+            raise ValueError(f"couple must be one or more of {', '.join(COUPLE)}; got none.")
+        return [check_name(name, COUPLE, "couple") for name in given]
+
+    def _graphs(self, n_nodes: int) -> dict[str, Any]:
+        """Graphs and builders by name."""
+        if self.graph is None:
+            found: dict[str, Any] = {"complete": CliqueGraph(max_complete=10**9)}
+            if n_nodes > _NEAREST + 1:
+                near = LabelGraph(k=_NEAREST) if self._labels else MomentsKNN(k=_NEAREST)
+                found["alike"] = near
+            return found
+        if isinstance(self.graph, Mapping):
+            if not self.graph:
+                raise ValueError("graph must have at least one candidate; got an empty dict.")
+            return dict(self.graph)
+        return {"graph": self.graph}
+
+    def summary(self) -> str:
+        """What was chosen, and whether coupling helps, in words."""
+        check_is_fitted(self, "parameters_")
+        lines = [f"{len(self.nodes_)} networks: {self.coupling_}."]
+        if hasattr(self, "verdict_"):
+            lines.append(self.verdict_.text())
+        return "\n".join(lines)
+
+
+def _words(candidate: Candidate) -> str:
+    if candidate.graph in (OWN, ONE):
+        return candidate.graph
+    if not candidate.ratio:
+        return "one network, then own rows only"
+    strength = "alpha" if candidate.absolute else "strength"
+    what = "" if candidate.couple == "all" else ", last layers personal"
+    return f"graph {candidate.graph}, {strength} {candidate.ratio:g}{what}"
+
+
+def _some(rows: Rows, at: NDArray[np.int64]) -> Rows:
+    return Rows(rows.X[at], rows.y[at], rows.node_ids[at], rows.sample_weight[at], None)
+
+
+def _in_order(graph: Graph, ids: NDArray[Any], name: str) -> Graph:
+    """The same graph with its nodes in this order."""
+    place = Graph(ids, [], []).positions(graph.ids)
+    if len(graph.ids) != len(ids) or (place < 0).any():
+        raise ValueError(
+            f"All graphs must have the same nodes; those of {name!r} are others. Give graphs of "
+            "the nodes with rows."
+        )
+    return Graph(ids, place[graph.head], place[graph.tail], graph.weight)
+
+
+class GTVNetRegressorCV(RowsRegressor, NetCVBase):
+    """One regression network per node; graph and strength of the coupling are chosen.
+
+    A share of each node's rows is held out. All candidates start from the same rounds as one
+    network for all, the limit of strong coupling, and go on for the remaining rounds with a graph
+    and an alpha each: warm starts along a path. What predicts the held-out rows best is then fitted
+    to all rows; among the candidates are one network for all, a common start without coupling, and
+    own rows only, so that coupling is used only where it predicts better.
+
+    Parameters
+    ----------
+    module, loss, dtype, n_threads, random_state
+        See `GTVNetRegressor`.
+    graph : Graph, graph builder, dict of str to these, or None
+        Candidates by name. None: the complete graph, and four nearest nodes by label counts, for a
+        regression by the moments of the rows. Builders learn from the training rows of each fold.
+    alphas : sequence of float, optional
+        Candidates. Default: 16, 4 and 1 times `1 / (sum of learning rates * mean degree)` of the
+        personal rounds, see `nefele.networks.coupled.unit_of_alpha`.
+    couple : str or sequence of {"all", "body"}
+        What may be coupled: all parameters, or all but the last layer.
+    common : float
+        Share of the rounds as one network, before the personal ones.
+    cv : int
+        Splits of the rows, each with the share `held_out` of every node's rows.
+    held_out, share : float
+        Share of the rows that judge, and of the rounds in the splits.
+    one_se : bool
+        Whether to take the strongest coupling within one standard error of the best.
+    node, rounds, local_steps, optimizer, lr, batch_size, falling, weighting
+        See `nefele.networks.baselines.PersonalRegressor`.
+
+    Attributes
+    ----------
+    coupling_ : str
+        The choice in words.
+    alpha_ : float
+        Its strength for all rows; 0: none, inf: one network.
+    graph_ : Graph
+        The graph chosen; without edges where nothing is coupled.
+    verdict_ : nefele.selection.Verdict
+        Own rows only, one network and the coupled ones at the same held-out rows.
+    coupling_helps_, gain_, gain_se_, baseline_scores_, best_score_, cv_results_
+        See `GTVRegressorCV`.
+    nodes_, parameters_, module_, ledger_, gradients_
+        Of the final fit, see `PersonalRegressor`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(list("abcdef"), 8), rng.uniform(-1, 1, (48, 1))
+    >>> y = X[:, 0] + 0.3 * rng.standard_normal(48)
+    >>> model = GTVNetRegressorCV(rounds=20, random_state=0).fit(X, y, node_ids=ids)
+    >>> bool(model.verdict_.own.mean() > model.verdict_.coupled.mean())
+    True
+    """
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Predictions of each row's own network, shape (n_rows,)."""
+        return to_numpy(self._forward(X, node_ids))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GTVNetClassifierCV(RowsClassifier, NetCVBase):
+    """One classification network per node; graph and strength of the coupling are chosen.
+
+    As `GTVNetRegressorCV`, with logits as outputs; held-out rows are judged by the log loss.
+
+    Parameters
+    ----------
+    module, graph, alphas, couple, common, cv, held_out, share, one_se, node, rounds, local_steps, \
+optimizer, lr, batch_size, falling, weighting, dtype, n_threads, random_state
+        See `GTVNetRegressorCV`.
+    loss : "cross_entropy" or callable
+        See `GTVNetClassifier`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    coupling_, alpha_, graph_, verdict_, coupling_helps_, gain_, gain_se_, baseline_scores_, \
+best_score_, cv_results_, nodes_, parameters_, module_, ledger_, gradients_
+        See `GTVNetRegressorCV`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(list("abcdef"), 8), rng.uniform(-1, 1, (48, 2))
+    >>> y = X[:, 0] > 0
+    >>> model = GTVNetClassifierCV(rounds=20, random_state=0).fit(X, y, node_ids=ids)
+    >>> model.score(X, y, node_ids=ids) > 0.8
+    True
+    """
+
+    _labels = True
+
+    loss: Any = "cross_entropy"
+
+    def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""
+        return to_numpy(torch.softmax(self._forward(X, node_ids), dim=1))
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
+        """The most likely class of each row by its own network, shape (n_rows,)."""
+        return self.classes_[self._forward(X, node_ids).argmax(dim=1).numpy()]
