@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._torch.base import Tensor, to_numpy, torch
 from nefele.networks.coupled import Coupling, train_common, train_coupled, unit_of_alpha
+from nefele.networks.personal import own_outputs
 from nefele.networks.training import Training
 from nefele.selection.folds import Fold, NodeErrors
 from nefele.selection.judge import Judge
@@ -25,15 +26,18 @@ class Candidate:
 
     Attributes
     ----------
+    common : float
+        Share of the rounds as one network: 0 is own rows only, 1 is one network for all.
     graph : str
-        Name of the graph; `OWN` or `ONE` where there is none.
+        Name of the graph for the other rounds; "" for none.
     ratio : float
-        alpha in units of `unit_of_alpha`, or alpha itself if `absolute`; 0: a common start only.
+        alpha in units of `unit_of_alpha`, or alpha itself if `absolute`.
     couple : {"all", "body"}
     absolute : bool
     """
 
-    graph: str
+    common: float
+    graph: str = ""
     ratio: float = 0.0
     couple: str = "all"
     absolute: bool = False
@@ -42,66 +46,60 @@ class Candidate:
         """The strength of the coupling."""
         return self.ratio if self.absolute else self.ratio * unit
 
-
-def candidates_of(
-    graphs: Sequence[str], ratios: Sequence[float], couples: Sequence[str], absolute: bool
-) -> list[Candidate]:
-    """From the strongest coupling to none: of equally good ones the first is taken.
-
-    Examples
-    --------
-    >>> found = candidates_of(["complete"], [4.0, 0.0], ["all"], False)
-    >>> [(c.graph, c.ratio) for c in found]
-    [('one network', 0.0), ('complete', 4.0), ('complete', 0.0), ('own rows only', 0.0)]
-    """
-    found = [Candidate(ONE)]
-    for ratio in sorted({float(ratio) for ratio in ratios} - {0.0}, reverse=True):
-        found += [Candidate(g, ratio, c, absolute) for g in graphs for c in couples]
-    return [*found, Candidate(graphs[0]), Candidate(OWN)]
+    def __str__(self) -> str:
+        if self.common in (0.0, 1.0) and not self.ratio:
+            return OWN if self.common == 0 else ONE
+        start = f"{self.common:.0%} of the rounds as one network"
+        if not self.ratio:
+            return f"{start}, then own rows only"
+        what = "" if self.couple == "all" else ", last layers personal"
+        size = "alpha" if self.absolute else "strength"
+        return f"{start}, then graph {self.graph} with {size} {self.ratio:g}{what}"
 
 
 class Search:
-    """All candidates from one start: the common rounds are done once.
+    """All candidates from one start: common rounds are done once.
 
     Parameters
     ----------
     training : Training
         At the start.
     graphs : dict of str to Graph
-    common : int
-        Rounds as one network before the personal ones.
     """
 
-    def __init__(self, training: Training, graphs: dict[str, Any], common: int) -> None:
-        self.training, self.graphs, self.common = training, graphs, common
-        self._start = training.mark()
-        self._split: tuple[Tensor, Any] | None = None
-
-    def coupling(self, candidate: Candidate) -> Coupling:
-        """The coupling of a candidate of the graphs."""
-        graph = self.graphs[candidate.graph]
-        self._common()
-        unit = unit_of_alpha(self.training, graph, self.training.rounds - self.common)
-        return Coupling(graph, candidate.alpha(unit), candidate.couple)
+    def __init__(self, training: Training, graphs: dict[str, Any]) -> None:
+        self.training, self.graphs = training, graphs
+        self._known = {0: (training.start(), training.mark())}
 
     def train(self, candidate: Candidate) -> Tensor:
         """Parameters of all nodes, shape (n_nodes, P)."""
-        training, rest = self.training, self.training.rounds - self.common
-        if candidate.graph == OWN:
-            training.go_back(self._start)
-            return training.descend(training.start(), training.budget)
-        w = self._common()
-        if candidate.graph == ONE:
-            return train_common(training, w, rest)
-        return train_coupled(training, w, self.coupling(candidate), rest)
+        common = self._rounds(candidate)
+        w = self._common(common)
+        rest = self.training.rounds - common
+        if not candidate.ratio:
+            return self.training.descend(w, rest * self.training.local_steps)
+        return train_coupled(self.training, w, self.coupling(candidate), rest)
 
-    def _common(self) -> Tensor:
-        """Parameters and batches where the ways part."""
-        if self._split is None:
-            self.training.go_back(self._start)
-            w = train_common(self.training, self.training.start(), self.common)
-            self._split = w, self.training.mark()
-        w, mark = self._split
+    def coupling(self, candidate: Candidate) -> Coupling:
+        """The coupling of a candidate with a graph; training goes to where it begins."""
+        graph, common = self.graphs[candidate.graph], self._rounds(candidate)
+        self._common(common)
+        unit = unit_of_alpha(self.training, graph, self.training.rounds - common)
+        return Coupling(graph, candidate.alpha(unit), candidate.couple)
+
+    def _rounds(self, candidate: Candidate) -> int:
+        rounds = round(self.training.rounds * candidate.common)
+        return min(rounds, self.training.rounds - 1) if candidate.common < 1 else rounds
+
+    def _common(self, rounds: int) -> Tensor:
+        """Parameters after so many rounds as one network, from the last point that is known."""
+        if rounds not in self._known:
+            last = max(k for k in self._known if k <= rounds)
+            w, mark = self._known[last]
+            self.training.go_back(mark)
+            w = train_common(self.training, w, rounds - last)
+            self._known[rounds] = w, self.training.mark()
+        w, mark = self._known[rounds]
         self.training.go_back(mark)
         return w
 
@@ -125,13 +123,104 @@ def values_at(out: Tensor, labels: bool) -> Array:
     return to_numpy(torch.softmax(out, dim=1) if labels else out)
 
 
-def fold_of(judge: Judge, models: list[Said], y: NDArray[Any]) -> Fold:
-    """Worth of the candidates, the first of which is one network and the last own rows only."""
-    scores = np.array([judge(model, None, y) for model in models])
-    pooled, own = float(scores[0]), float(scores[-1])
-    errors = None
-    if judge.errors:
+class Trial:
+    """One split: what candidates trained on some rows are worth at the others.
+
+    Parameters
+    ----------
+    search : Search
+    judge : Judge
+    X : Tensor of shape (n_rows, d)
+        Held-out rows.
+    y : array of shape (n_rows,)
+    place : int array of shape (n_rows,)
+        Position of each row's node.
+    classes : array of shape (n_classes,) or None
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        judge: Judge,
+        X: Tensor,
+        y: NDArray[Any],
+        place: NDArray[np.int64],
+        classes: NDArray[Any] | None,
+    ) -> None:
+        self.search, self.judge, self.X, self.y = search, judge, X, y
+        self.place, self.classes = place, classes
+        self.state = torch.random.get_rng_state()
+        self.scores: list[float] = []
+
+    def tell(self, candidate: Candidate) -> float:
+        """The score of a candidate."""
+        torch.random.set_rng_state(self.state)
+        stack = self.search.training.stack
+        w = self.search.train(candidate)
+        stack.module.eval()
+        with torch.no_grad():
+            out = own_outputs(stack, w, self.X, self.place)
+        stack.module.train()
+        said = Said(values_at(out, self.classes is not None), self.classes)
+        self.scores.append(self.judge(said, None, self.y))
+        return self.scores[-1]
+
+    def fold(self, order: Sequence[int], own: int, one: int) -> Fold:
+        """The scores told so far in this order; `own` and `one` say where the rivals are."""
+        judge, scores = self.judge, np.array(self.scores)
         table = np.stack(judge.errors)
+        wrong = [judge.wrong[k] for k in (one, *order, own)] if judge.wrong else []
         about = (judge.nodes, judge.count, judge.with_rows)
-        errors = NodeErrors(*about, table[-1], table[0], table, judge.wrong)
-    return Fold(scores, own, pooled, 0, 0, judge.n_rows, judge.n_own, errors)
+        errors = NodeErrors(*about, table[own], table[one], table[list(order)], wrong)
+        counts = (0, 0, judge.n_rows, judge.n_own)
+        return Fold(scores[list(order)], scores[own], scores[one], *counts, errors)
+
+
+def look_for(
+    tell: Callable[[Candidate], float],
+    graphs: Sequence[str],
+    ratios: Sequence[float],
+    couples: Sequence[str],
+    commons: Sequence[float],
+    absolute: bool,
+) -> list[Candidate]:
+    """Candidates told of, step by step: when to part, who with whom and how strongly, and what.
+
+    1. Without coupling: own rows only, one network, and one network for each share `commons` of
+       the rounds, then own rows only. The best share is kept.
+    2. From there on each graph with each ratio, all parameters coupled.
+    3. The best graph and ratio with the other things to couple, and at the next larger ratio.
+
+    Examples
+    --------
+    >>> def tell(c):
+    ...     return -abs(c.common - 0.5) - abs(c.ratio - 1.0)
+    >>> found = look_for(tell, ["a", "b"], [4.0, 1.0], ["all"], [0.2, 0.7], False)
+    >>> print(max(found, key=tell))
+    70% of the rounds as one network, then graph a with strength 1
+    """
+    worth: dict[Candidate, float] = {}
+
+    def ask(*some: Candidate) -> Candidate:
+        for one in some:
+            if one not in worth:
+                worth[one] = tell(one)
+        return max(some, key=lambda one: worth[one])
+
+    ask(Candidate(0.0), Candidate(1.0))
+    start = ask(*(Candidate(float(share)) for share in commons)).common
+    strengths = sorted({float(ratio) for ratio in ratios} - {0.0}, reverse=True)
+    if not strengths:
+        return list(worth)
+    first = couples[0]
+    best = ask(*(Candidate(start, g, r, first, absolute) for r in strengths for g in graphs))
+    place = strengths.index(best.ratio)
+    near = strengths[max(place - 1, 0) : place + 1]
+    ask(best, *(replace(best, couple=c, ratio=r) for c in couples[1:] for r in near))
+    return list(worth)
+
+
+def order_of(tried: Sequence[Candidate]) -> list[int]:
+    """Places from the strongest coupling to none: of equally good ones the first is taken."""
+    key = [(-c.common if not c.ratio else -2.0 + 1 / (1 + c.ratio), k) for k, c in enumerate(tried)]
+    return sorted(range(len(tried)), key=lambda k: (tried[k].common < 1, *key[k]))

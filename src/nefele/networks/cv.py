@@ -22,19 +22,10 @@ from nefele.graph_learning import LabelGraph, MomentsKNN
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.references import CliqueGraph
 from nefele.graphs import as_graph
-from nefele.networks.candidates import (
-    ONE,
-    OWN,
-    Candidate,
-    Said,
-    Search,
-    candidates_of,
-    fold_of,
-    values_at,
-)
+from nefele.networks.candidates import Candidate, Search, Trial, look_for, order_of
 from nefele.networks.coupled import COUPLE
 from nefele.networks.graphs import NetworkGraph
-from nefele.networks.personal import PersonalBase, own_outputs
+from nefele.networks.personal import PersonalBase
 from nefele.result import DataWarning
 from nefele.runtime.messages import Ledger
 from nefele.selection import WithinNodeKFold, choose
@@ -42,7 +33,8 @@ from nefele.selection.choice import judged
 from nefele.selection.folds import Fold
 from nefele.selection.judge import Judge
 
-_RATIOS = (16.0, 4.0, 1.0)  # of alpha to `unit_of_alpha`
+_RATIOS = (4.0, 1.0)  # of alpha to `unit_of_alpha`
+_SHOWN = ("common", "graph", "ratio", "couple")
 _NEAREST = 4
 
 
@@ -54,10 +46,10 @@ class NetCVBase(PersonalBase):
     graph: Any = None
     alphas: Any = None
     couple: Any = COUPLE
-    common: float = 0.7
+    common: Any = (0.25, 0.7)
     cv: int = 2
     held_out: float = 0.25
-    share: float = 0.5
+    share: float = 0.6
     one_se: bool = False
 
     # -- fit ----------------------------------------------------------------------------------
@@ -72,30 +64,29 @@ class NetCVBase(PersonalBase):
         """
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         builders = self._graphs(len(distinct(rows.node_ids)))
-        absolute = self.alphas is not None
-        ratios = as_float_array(self.alphas, "alphas") if absolute else _RATIOS
-        tried = candidates_of(list(builders), ratios, self._couples(), absolute)
-        folds = self._folds(rows, builders, tried)
-        if folds:
-            self._record(folds, tried)
+        trials = self._trials(rows, builders)
+        if trials:
+            self._choose(trials, list(builders))
         else:
-            self._without_folds(tried)
+            self._without_folds()
         with self._session():
             search = self._search(rows, builders, int(self.rounds))
             w = search.train(self.candidate_)
-            graph, sent = self._chosen_graph(search), search.training.sent
-            self._take(search.training, w, graph)
+            training = search.training
+            sent, moved, taken = training.sent, training.moved, training.taken
+            graph = self._chosen_graph(search)
+            training.sent, training.moved, training.taken = sent, moved, taken
+            self._take(training, w, graph)
         self.ledger_ = Ledger(rounds=int(self.rounds))
         self.ledger_.tally("parameters", 1, sent)
         return self
 
     def _search(self, rows: Rows, builders: dict[str, Any], rounds: int) -> Search:
-        """The candidates' common start on these rows."""
+        """The candidates' start on these rows; inside a session."""
         made = {name: self._made(builder, rows) for name, builder in builders.items()}
         ids = next(iter(made.values())).ids
         graphs = {name: _in_order(graph, ids, name) for name, graph in made.items()}
-        training = self._training(rows, next(iter(graphs.values())), rounds)
-        return Search(training, graphs, min(rounds - 1, round(rounds * float(self.common))))
+        return Search(self._training(rows, next(iter(graphs.values())), rounds), graphs)
 
     def _made(self, builder: Any, rows: Rows) -> Graph:
         if isinstance(builder, Graph):
@@ -122,17 +113,17 @@ class NetCVBase(PersonalBase):
     def _chosen_graph(self, search: Search) -> Graph:
         """The graph of the choice with the final alpha; without edges where there is none."""
         candidate = self.candidate_
-        some = next(iter(search.graphs.values()))
-        if candidate.graph in (OWN, ONE) or not candidate.ratio:
-            self.alpha_ = np.inf if candidate.graph == ONE else 0.0
-            return Graph(some.ids, [], [])
+        if not candidate.ratio:
+            self.alpha_ = np.inf if candidate.common == 1 else 0.0
+            return Graph(next(iter(search.graphs.values())).ids, [], [])
         coupling = search.coupling(candidate)
         self.alpha_ = coupling.alpha
         return coupling.graph
 
-    # -- folds --------------------------------------------------------------------------------
+    # -- choice -------------------------------------------------------------------------------
 
-    def _folds(self, rows: Rows, builders: dict[str, Any], tried: list[Candidate]) -> list[Fold]:
+    def _trials(self, rows: Rows, builders: dict[str, Any]) -> list[Trial]:
+        """The splits, their networks at the start."""
         found = []
         rounds = max(2, round(int(self.rounds) * float(self.share)))
         for train, test in self._splits(rows):
@@ -141,20 +132,26 @@ class NetCVBase(PersonalBase):
                 search = self._search(part, builders, rounds)
                 ids = next(iter(search.graphs.values())).ids
                 place = Graph(ids, [], []).positions(held.node_ids)
-                on = place >= 0
-                held, place = _some(held, np.flatnonzero(on)), place[on]
-                inside, X = self._inside(held.y), tensor(held.X, self.dtype)
-                models = []
-                for candidate in tried:
-                    w = search.train(candidate)
-                    search.training.stack.module.eval()
-                    with torch.no_grad():
-                        out = own_outputs(search.training.stack, w, X, place)
-                    search.training.stack.module.train()
-                    models.append(Said(values_at(out, self._labels), self._codes()))
-            judge = Judge(held.node_ids, held.sample_weight, np.ones(len(place), dtype=bool))
-            found.append(fold_of(judge, models, inside))
+                judge = Judge(held.node_ids, held.sample_weight, np.ones(len(place), dtype=bool))
+                seen = (tensor(held.X, self.dtype), self._inside(held.y), place, self._codes())
+                found.append(Trial(search, judge, *seen))
         return found
+
+    def _choose(self, trials: list[Trial], graphs: list[str]) -> None:
+        """Look for the best candidate, and record what was tried."""
+        given = self.alphas is not None
+        ratios = as_float_array(self.alphas, "alphas").tolist() if given else list(_RATIOS)
+
+        def tell(candidate: Candidate) -> float:
+            with self._session():
+                return float(np.mean([trial.tell(candidate) for trial in trials]))
+
+        commons = [float(self.common)] if np.isscalar(self.common) else list(self.common)
+        tried = look_for(tell, graphs, ratios, self._couples(), commons, given)
+        order = order_of(tried)
+        own, one = (tried.index(Candidate(share)) for share in (0.0, 1.0))
+        folds = [trial.fold(order, own, one) for trial in trials]
+        self._record(folds, [tried[k] for k in order])
 
     def _inside(self, y: Array) -> NDArray[Any]:
         return y.astype(np.int64) if self._labels else y
@@ -179,33 +176,36 @@ class NetCVBase(PersonalBase):
         scores = np.stack([fold.scores for fold in folds])
         _, chosen = choose(scores, self.one_se)
         self.candidate_ = tried[chosen]
-        self.coupling_ = _words(self.candidate_)
+        self.coupling_ = str(self.candidate_)
         self.best_index_, self.best_score_ = chosen, float(scores[:, chosen].mean())
         self.verdict_ = judged(folds, self.one_se)
         self.gain_, self.gain_se_ = self.verdict_.gain.mean, self.verdict_.gain.error
         self.coupling_helps_ = self.verdict_.helps in ("yes", "probably")
         means = scores.mean(axis=0)
-        self.baseline_scores_ = {"own": float(means[-1]), "pooled": float(means[0])}
+        self.baseline_scores_ = {
+            name: float(np.mean([getattr(fold, name) for fold in folds]))
+            for name in ("own", "pooled")
+        }
         self.cv_results_ = {
-            "graph": [c.graph for c in tried],
-            "ratio": np.array([c.ratio for c in tried]),
-            "couple": [c.couple for c in tried],
+            "coupling": [str(c) for c in tried],
+            **{key: [getattr(c, key) for c in tried] for key in _SHOWN},
             **{f"split{k}_test_score": fold.scores for k, fold in enumerate(folds)},
             "mean_test_score": means,
             "rank_test_score": (means[None, :] > means[:, None]).sum(axis=1) + 1,
         }
         if self._labels:
-            wrong = np.stack([f.errors.wrong for f in folds if f.errors is not None])
+            wrong = np.stack([f.errors.wrong[1:-1] for f in folds if f.errors is not None])
             self.cv_results_["mean_test_accuracy"] = 1.0 - wrong.mean(axis=0)
 
-    def _without_folds(self, tried: list[Candidate]) -> None:
+    def _without_folds(self) -> None:
         warnings.warn(
             "There are too few rows to hold some out: every network is trained on its own rows. "
             "Give a graph and alpha to GTVNetRegressor or GTVNetClassifier to couple them.",
             DataWarning,
             stacklevel=3,
         )
-        self.candidate_, self.coupling_ = tried[-1], _words(tried[-1])
+        self.candidate_ = Candidate(0.0)
+        self.coupling_ = str(self.candidate_)
         self.coupling_helps_, self.gain_, self.gain_se_ = False, 0.0, float("nan")
 
     # -- checks -------------------------------------------------------------------------------
@@ -214,8 +214,11 @@ class NetCVBase(PersonalBase):
         super()._check_parameters()
         check_count(self.cv, "cv", low=1)
         check_count(self.rounds, "rounds", low=2)
-        for name in ("common", "held_out", "share"):
-            check_number(getattr(self, name), name, low=0.0, strict=name != "common")
+        shares = [self.common] if np.isscalar(self.common) else list(self.common)
+        if not shares or not all(0 < float(share) < 1 for share in shares):
+            raise ValueError(f"common must be shares above 0 and below 1; got {self.common!r}.")
+        for name in ("held_out", "share"):
+            check_number(getattr(self, name), name, low=0.0, strict=True)
             if getattr(self, name) > (0.5 if name == "held_out" else 1.0):
                 most = "1/2" if name == "held_out" else "1"
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
@@ -254,16 +257,6 @@ class NetCVBase(PersonalBase):
         return "\n".join(lines)
 
 
-def _words(candidate: Candidate) -> str:
-    if candidate.graph in (OWN, ONE):
-        return candidate.graph
-    if not candidate.ratio:
-        return "one network, then own rows only"
-    strength = "alpha" if candidate.absolute else "strength"
-    what = "" if candidate.couple == "all" else ", last layers personal"
-    return f"graph {candidate.graph}, {strength} {candidate.ratio:g}{what}"
-
-
 def _some(rows: Rows, at: NDArray[np.int64]) -> Rows:
     return Rows(rows.X[at], rows.y[at], rows.node_ids[at], rows.sample_weight[at], None)
 
@@ -282,11 +275,12 @@ def _in_order(graph: Graph, ids: NDArray[Any], name: str) -> Graph:
 class GTVNetRegressorCV(RowsRegressor, NetCVBase):
     """One regression network per node; graph and strength of the coupling are chosen.
 
-    A share of each node's rows is held out. All candidates start from the same rounds as one
-    network for all, the limit of strong coupling, and go on for the remaining rounds with a graph
-    and an alpha each: warm starts along a path. What predicts the held-out rows best is then fitted
-    to all rows; among the candidates are one network for all, a common start without coupling, and
-    own rows only, so that coupling is used only where it predicts better.
+    A share of each node's rows is held out. Candidates begin with rounds as one network for all,
+    the limit of strong coupling, and go on for the remaining rounds with a graph and an alpha each:
+    warm starts along a path. What predicts the held-out rows best is then fitted to all rows.
+    Looked for is first when to part, with one network for all and own rows only among the
+    candidates, then who is coupled with whom and how strongly, then what: coupling is used only
+    where it predicts better.
 
     Parameters
     ----------
@@ -296,12 +290,12 @@ class GTVNetRegressorCV(RowsRegressor, NetCVBase):
         Candidates by name. None: the complete graph, and four nearest nodes by label counts, for a
         regression by the moments of the rows. Builders learn from the training rows of each fold.
     alphas : sequence of float, optional
-        Candidates. Default: 16, 4 and 1 times `1 / (sum of learning rates * mean degree)` of the
+        Candidates. Default: 4 and 1 times `1 / (sum of learning rates * mean degree)` of the
         personal rounds, see `nefele.networks.coupled.unit_of_alpha`.
     couple : str or sequence of {"all", "body"}
         What may be coupled: all parameters, or all but the last layer.
-    common : float
-        Share of the rounds as one network, before the personal ones.
+    common : float or sequence of float
+        Shares of the rounds as one network, before the personal ones.
     cv : int
         Splits of the rows, each with the share `held_out` of every node's rows.
     held_out, share : float
