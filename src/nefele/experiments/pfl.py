@@ -12,7 +12,7 @@ from nefele.experiments.figures import COLOURS, MARKERS
 from nefele.experiments.pfl_data import DIGITS, SMALL, deal, label_counts, load_images
 from nefele.experiments.pfl_methods import NEFELE, measured, names
 
-ROUNDS = {"small": 60, "full": 80}
+ROUNDS = {"small": 40, "full": 60}
 QUICK = (NEFELE, "own images only", "FedAvg, then own")
 SEEDS = 3
 LABELS = {
@@ -114,7 +114,7 @@ EXPERIMENT = Experiment(
     size=(12.0, 4.2),
     needs="images",
     notes=(
-        "Strengths, and nefele's graph, are chosen at held-out training images, on 60% of the "
+        "Strengths, and nefele's graph, are chosen at held-out training images, on half of the "
         "rounds. All methods take the same number of gradients per client. Bytes are float32, "
         "sent and received, of the final fit; seconds of the processor, with the choice.",
     ),

@@ -16,7 +16,7 @@ from nefele.selection import WithinNodeKFold
 from nefele.selection.judge import Judge
 
 NEFELE = "nefele, chosen"
-SPLITS, PARTS, SHARE = 1, 4, 0.6  # of the choice: splits, held-out part, share of the rounds
+SPLITS, PARTS, SHARE = 1, 4, 0.5  # of the choice: splits, held-out part, share of the rounds
 HIDDEN = 64
 BATCH = 20
 LR = 0.2
@@ -51,19 +51,20 @@ def _strengths() -> dict[str, Callable[[], list[Any]]]:
         "own images only": of("Local"),
         "one network, pooled": of("Pooled"),
         "FedAvg": of("FedAvg"),
-        "FedAvg, then own": each("FedAvg", "finetune", 0.1, 0.25, 0.5, 0.75),
+        "FedAvg, then own": each("FedAvg", "finetune", 0.25, 0.5, 0.75),
         "FedProx, then own": of(
-            "FedProx", *({"mu": mu, "finetune": 0.25} for mu in (0.01, 0.1, 1.0)), {"mu": 0.1}
+            "FedProx", *({"mu": mu, "finetune": 0.25} for mu in (0.01, 0.1, 1.0))
         ),
-        "Ditto": each("Ditto", "lam", 0.03, 0.1, 0.3, 1.0),
-        "pFedMe": each("PFedMe", "lam", 0.3, 1.0, 5.0, 15.0),
+        "Ditto": each("Ditto", "lam", 0.03, 0.15, 0.75),
+        "pFedMe": each("PFedMe", "lam", 0.3, 1.5, 7.5),
         "Per-FedAvg": of(
-            "PerFedAvg", *({"inner": a, "finetune": f} for a in (0.03, 0.1) for f in (0.05, 0.25))
+            "PerFedAvg",
+            *({"inner": a, "finetune": f} for a, f in ((0.03, 0.1), (0.1, 0.1), (0.1, 0.4))),
         ),
-        "APFL": of("APFL", {"mix": 0.25}, {"mix": 0.5}, {"mix": 0.75}, {"adaptive": True}),
+        "APFL": of("APFL", {"mix": 0.5}, {"mix": 0.8}, {"adaptive": True}),
         "FedPer": of("FedPer"),
         "FedRep": each("FedRep", "of_head", 0.25, 0.5, 0.75),
-        "FedAMP": each("FedAMP", "lam", 0.03, 0.1, 0.3, 1.0),
+        "FedAMP": each("FedAMP", "lam", 0.03, 0.15, 0.75),
     }
 
 

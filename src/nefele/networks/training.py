@@ -94,7 +94,7 @@ class Training:
             move = self.gradient(w)
             if pull is not None:
                 move = move + pull(w)
-            w = w - rate * (move if only is None else only * move)
+            w = w.add(move if only is None else only * move, alpha=-rate)
         return w
 
     def mean(self, w: Tensor) -> Tensor:
