@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from nefele._checks import Array, is_frame, type_name
 from nefele._ids import describe
@@ -103,7 +104,7 @@ class Sets(NamedTuple):
 
 def as_sets(X: Any) -> Sets | None:
     """X as datasets by node, if that is what it is: a dict, or a list in the order of the nodes."""
-    if isinstance(X, Mapping) and not is_frame(X):
+    if isinstance(X, Mapping) and not is_frame(X) and not sparse.issparse(X):
         ids, datasets = list(X), list(X.values())
     elif isinstance(X, Sequence) and len(X) and all(_is_dataset(one) for one in X):
         ids, datasets = list(range(len(X))), list(X)

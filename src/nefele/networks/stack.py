@@ -68,6 +68,9 @@ class Stack:
         self.sizes = [p.numel() for p in self.free.values()]
         if not self.names:
             raise ValueError("module must have parameters to train; got none. Add a layer.")
+        self.rowwise = all(
+            isinstance(m, _ROWWISE) for m in module.modules() if not _is_container(m)
+        )
         self.form = self._form(check_name(form, FORMS, "form"))
         self.statistics: dict[str, Tensor] = {}
         self.seed = 0  # of dropout, with the number of the step
@@ -76,25 +79,14 @@ class Stack:
         self._worker: Module | None = None
 
     def _form(self, form: str) -> str:
-        kinds = [m for m in self.module.modules() if not self._is_container(m)]
-        mixing = any(isinstance(m, _MIXES_ROWS) for m in kinds)
-        if form == "stacked" and mixing:
+        if form == "stacked" and any(isinstance(m, _MIXES_ROWS) for m in self.module.modules()):
             raise ValueError(
                 'form="stacked" pads the rows of nodes, which BatchNorm would count; use '
                 'form="loop" or "auto".'
             )
         if form != "auto":
             return form
-        return "stacked" if all(isinstance(m, _ROWWISE) for m in kinds) else "loop"
-
-    def _is_container(self, module: Module) -> bool:
-        """A user's own module that only calls others."""
-        own = next(module.parameters(recurse=False), None) is None
-        return (
-            own
-            and any(True for _ in module.children())
-            and type(module).__module__[:6] != ("torch.")
-        )
+        return "stacked" if self.rowwise else "loop"
 
     @property
     def n_parameters(self) -> int:
@@ -149,7 +141,7 @@ class Stack:
         """L_i(w_i) of all nodes, shape (n_nodes,); zero where a node has no rows."""
         losses = torch.zeros(len(w), dtype=self.dtype)
         with torch.no_grad():
-            if self.form == "loop":
+            if self.form == "loop" or not self.rowwise:  # some fast paths know no vmap
                 self._loop(w.detach(), batch, losses, None)
             elif len(batch.nodes):
                 nodes = torch.from_numpy(batch.nodes)
@@ -229,6 +221,13 @@ class Stack:
             for name, value in (statistics or {}).items():
                 made.get_buffer(name).copy_(torch.as_tensor(value))
         return made.eval()
+
+
+def _is_container(module: Module) -> bool:
+    """A user's own module that only calls others."""
+    known = type(module).__module__.startswith("torch.")
+    bare = next(module.parameters(recurse=False), None) is None
+    return bare and not known and next(module.children(), None) is not None
 
 
 def _running(module: Module) -> dict[str, Tensor]:
