@@ -13,7 +13,8 @@ from nefele._checks import Array
 from nefele._torch.base import Tensor, to_numpy, torch
 from nefele.networks.coupled import Coupling, train_common, train_coupled, unit_of_alpha
 from nefele.networks.personal import own_outputs
-from nefele.networks.training import Training
+from nefele.networks.rows import Source
+from nefele.networks.steps import Steps
 from nefele.selection.folds import Fold, NodeErrors
 from nefele.selection.judge import Judge
 
@@ -62,12 +63,12 @@ class Search:
 
     Parameters
     ----------
-    training : Training
+    training : Steps
         At the start.
     graphs : dict of str to Graph
     """
 
-    def __init__(self, training: Training, graphs: dict[str, Any]) -> None:
+    def __init__(self, training: Steps, graphs: dict[str, Any]) -> None:
         self.training, self.graphs = training, graphs
         self._known = {0: (training.start(), training.mark())}
 
@@ -130,39 +131,22 @@ class Trial:
     ----------
     search : Search
     judge : Judge
-    X : Tensor of shape (n_rows, d)
+    held : Source
         Held-out rows.
-    y : array of shape (n_rows,)
-    place : int array of shape (n_rows,)
-        Position of each row's node.
     classes : array of shape (n_classes,) or None
     """
 
     def __init__(
-        self,
-        search: Search,
-        judge: Judge,
-        X: Tensor,
-        y: NDArray[Any],
-        place: NDArray[np.int64],
-        classes: NDArray[Any] | None,
+        self, search: Search, judge: Judge, held: Source, classes: NDArray[Any] | None
     ) -> None:
-        self.search, self.judge, self.X, self.y = search, judge, X, y
-        self.place, self.classes = place, classes
-        self.state = torch.random.get_rng_state()
+        self.search, self.judge, self.held, self.classes = search, judge, held, classes
         self.scores: list[float] = []
 
     def tell(self, candidate: Candidate) -> float:
         """The score of a candidate."""
-        torch.random.set_rng_state(self.state)
-        stack = self.search.training.stack
-        w = self.search.train(candidate)
-        stack.module.eval()
-        with torch.no_grad():
-            out = own_outputs(stack, w, self.X, self.place)
-        stack.module.train()
+        out = own_outputs(self.search.training.stack, self.search.train(candidate), self.held)
         said = Said(values_at(out, self.classes is not None), self.classes)
-        self.scores.append(self.judge(said, None, self.y))
+        self.scores.append(self.judge(said, None, self.held.target))
         return self.scores[-1]
 
     def fold(self, order: Sequence[int], own: int, one: int) -> Fold:

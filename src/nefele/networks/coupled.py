@@ -14,7 +14,7 @@ from scipy import sparse
 
 from nefele._torch.base import Tensor, torch
 from nefele.graph import Graph
-from nefele.networks.training import Training
+from nefele.networks.steps import Steps
 
 COUPLE = ("all", "body")
 
@@ -42,14 +42,14 @@ class Coupling:
         return self.alpha > 0 and self.graph.n_edges > 0
 
 
-def train_common(training: Training, w: Tensor, rounds: int) -> Tensor:
+def train_common(training: Steps, w: Tensor, rounds: int) -> Tensor:
     """One network for all: rounds of local steps and a mean over the nodes."""
     for _ in range(rounds):
         w = training.mean(training.descend(w, training.local_steps))
     return w
 
 
-def train_coupled(training: Training, w: Tensor, coupling: Coupling, rounds: int) -> Tensor:
+def train_coupled(training: Steps, w: Tensor, coupling: Coupling, rounds: int) -> Tensor:
     """Rounds of local steps, each with what the neighbours said before it.
 
     A step of node i with gradient g and rate r solves
@@ -80,7 +80,7 @@ def train_coupled(training: Training, w: Tensor, coupling: Coupling, rounds: int
     return w
 
 
-def unit_of_alpha(training: Training, graph: Graph, rounds: int) -> float:
+def unit_of_alpha(training: Steps, graph: Graph, rounds: int) -> float:
     """The alpha that moves an average node once towards its neighbours in so many rounds.
 
     1 / (sum of the learning rates * mean weighted degree): far less than that does nothing, far

@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, as_float_array, check_count, check_name, check_number
-from nefele._ids import distinct
-from nefele._torch.base import tensor, to_numpy, torch
-from nefele.estimators.design import Rows
+from nefele._ids import describe
+from nefele._torch.base import to_numpy, torch
+from nefele.estimators.design import graph_nodes
+from nefele.estimators.packing import Rows
 from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
 from nefele.graph import Graph
 from nefele.graph_learning import LabelGraph, MomentsKNN
@@ -26,8 +27,9 @@ from nefele.networks.candidates import Candidate, Search, Trial, look_for, order
 from nefele.networks.coupled import COUPLE
 from nefele.networks.graphs import NetworkGraph
 from nefele.networks.personal import PersonalBase
+from nefele.networks.rows import Source
+from nefele.networks.stack import Stack
 from nefele.result import DataWarning
-from nefele.runtime.messages import Ledger
 from nefele.selection import WithinNodeKFold, choose
 from nefele.selection.choice import judged
 from nefele.selection.folds import Fold
@@ -54,39 +56,52 @@ class NetCVBase(PersonalBase):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
-        """Choose the coupling at held-out rows, then fit one network per node to all rows.
+    def _make_graph(self, rows: Rows) -> Graph:
+        """The nodes; graphs are learnt from the training rows of each split."""
+        self._rows = rows
+        return graph_nodes(rows.node_ids)
 
-        Parameters
-        ----------
-        X, y, sample_weight, node_ids
-            See `GTVRegressor.fit`.
-        """
-        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
-        builders = self._graphs(len(distinct(rows.node_ids)))
-        trials = self._trials(rows, builders)
+    def _trained(self, stack: Stack, source: Source, graph: Graph) -> Any:
+        order = np.argsort(graph.positions(self._rows.node_ids), kind="stable")
+        rows = _some(self.__dict__.pop("_rows"), order)  # in the order of the source
+        builders = self._graphs(graph.n_nodes)
+        trials = []
+        for train, test in self._splits(rows):
+            search = self._search(stack, source, rows, train, builders, float(self.share))
+            held = source.pick(test)
+            ids, weight = rows.node_ids[test], rows.sample_weight[test]
+            judge = Judge(ids, weight, np.ones(len(ids), dtype=bool))
+            codes = np.arange(self._n_outputs) if self._labels else None
+            trials.append(Trial(search, judge, held, codes))
         if trials:
             self._choose(trials, list(builders))
         else:
             self._without_folds()
-        with self._session():
-            search = self._search(rows, builders, int(self.rounds))
-            w = search.train(self.candidate_)
-            training = search.training
-            sent, moved, taken = training.sent, training.moved, training.taken
-            graph = self._chosen_graph(search)
-            training.sent, training.moved, training.taken = sent, moved, taken
-            self._take(training, w, graph)
-        self.ledger_ = Ledger(rounds=int(self.rounds))
-        self.ledger_.tally("parameters", 1, sent)
-        return self
+        search = self._search(stack, source, rows, np.arange(len(rows.y)), builders, 1.0)
+        w = search.train(self.candidate_)
+        steps = search.training
+        done = steps.mark()
+        chosen = self._chosen_graph(search)
+        steps.go_back(done)
+        return self._keep(steps, w, chosen)
 
-    def _search(self, rows: Rows, builders: dict[str, Any], rounds: int) -> Search:
-        """The candidates' start on these rows; inside a session."""
-        made = {name: self._made(builder, rows) for name, builder in builders.items()}
-        ids = next(iter(made.values())).ids
-        graphs = {name: _in_order(graph, ids, name) for name, graph in made.items()}
-        return Search(self._training(rows, next(iter(graphs.values())), rounds), graphs)
+    def _search(
+        self,
+        stack: Stack,
+        source: Source,
+        rows: Rows,
+        at: NDArray[np.int64],
+        builders: dict[str, Any],
+        share: float,
+    ) -> Search:
+        """The candidates' start on some of the rows."""
+        part, rounds = _some(rows, at), max(2, round(int(self.rounds) * share))
+        nodes = graph_nodes(rows.node_ids)
+        graphs = {
+            name: _on_nodes(self._made(one, part), nodes.ids, name)
+            for name, one in builders.items()
+        }
+        return Search(self._steps(stack, source.pick(at), rounds), graphs)
 
     def _made(self, builder: Any, rows: Rows) -> Graph:
         if isinstance(builder, Graph):
@@ -96,8 +111,9 @@ class NetCVBase(PersonalBase):
         builder = clone(builder)
         if isinstance(builder, NetworkGraph) and builder.network is None:
             builder.set_params(network=self._plain())
-        seen = (rows.X, self._targets(rows.y), rows.node_ids, rows.sample_weight, self._names())
-        graph: Graph = builder.fit_graph(TrainingRows(*seen, None, self.node))
+        seen = (rows.X, self._targets(rows.y), rows.node_ids, rows.sample_weight)
+        names = self._names() if hasattr(self, "n_features_in_") else None
+        graph: Graph = builder.fit_graph(TrainingRows(*seen, names, None, self.node))
         return graph
 
     def _plain(self) -> Any:
@@ -105,7 +121,7 @@ class NetCVBase(PersonalBase):
         from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
 
         kind = PersonalClassifier if self._labels else PersonalRegressor
-        names = ("module", "loss", "lr", "batch_size", "dtype", "n_threads", "local_steps")
+        names = ("module", "loss", "lr", "batch_size", "dtype", "n_threads", "local_steps", "form")
         given = {name: getattr(self, name) for name in names}
         rounds = max(1, round(int(self.rounds) * float(self.share) / 2))
         return kind(method=Local(), rounds=rounds, random_state=0, **given)
@@ -122,29 +138,13 @@ class NetCVBase(PersonalBase):
 
     # -- choice -------------------------------------------------------------------------------
 
-    def _trials(self, rows: Rows, builders: dict[str, Any]) -> list[Trial]:
-        """The splits, their networks at the start."""
-        found = []
-        rounds = max(2, round(int(self.rounds) * float(self.share)))
-        for train, test in self._splits(rows):
-            part, held = _some(rows, train), _some(rows, test)
-            with self._session():
-                search = self._search(part, builders, rounds)
-                ids = next(iter(search.graphs.values())).ids
-                place = Graph(ids, [], []).positions(held.node_ids)
-                judge = Judge(held.node_ids, held.sample_weight, np.ones(len(place), dtype=bool))
-                seen = (tensor(held.X, self.dtype), self._inside(held.y), place, self._codes())
-                found.append(Trial(search, judge, *seen))
-        return found
-
     def _choose(self, trials: list[Trial], graphs: list[str]) -> None:
         """Look for the best candidate, and record what was tried."""
         given = self.alphas is not None
         ratios = as_float_array(self.alphas, "alphas").tolist() if given else list(_RATIOS)
 
         def tell(candidate: Candidate) -> float:
-            with self._session():
-                return float(np.mean([trial.tell(candidate) for trial in trials]))
+            return float(np.mean([trial.tell(candidate) for trial in trials]))
 
         commons = [float(self.common)] if np.isscalar(self.common) else list(self.common)
         tried = look_for(tell, graphs, ratios, self._couples(), commons, given)
@@ -152,12 +152,6 @@ class NetCVBase(PersonalBase):
         own, one = (tried.index(Candidate(share)) for share in (0.0, 1.0))
         folds = [trial.fold(order, own, one) for trial in trials]
         self._record(folds, [tried[k] for k in order])
-
-    def _inside(self, y: Array) -> NDArray[Any]:
-        return y.astype(np.int64) if self._labels else y
-
-    def _codes(self) -> NDArray[Any] | None:
-        return np.arange(self._n_outputs) if self._labels else None
 
     def _splits(self, rows: Rows) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Random splits; nodes of one row only train."""
@@ -261,13 +255,14 @@ def _some(rows: Rows, at: NDArray[np.int64]) -> Rows:
     return Rows(rows.X[at], rows.y[at], rows.node_ids[at], rows.sample_weight[at], None)
 
 
-def _in_order(graph: Graph, ids: NDArray[Any], name: str) -> Graph:
-    """The same graph with its nodes in this order."""
+def _on_nodes(graph: Graph, ids: NDArray[Any], name: str) -> Graph:
+    """The same edges between these nodes; those that the graph lacks have none."""
     place = Graph(ids, [], []).positions(graph.ids)
-    if len(graph.ids) != len(ids) or (place < 0).any():
+    if (place < 0).any():
         raise ValueError(
-            f"All graphs must have the same nodes; those of {name!r} are others. Give graphs of "
-            "the nodes with rows."
+            f"Graph {name!r} has nodes without rows, such as {describe(graph.ids[place < 0])}; "
+            "all nodes of a candidate must have rows. Leave them out, or give the graph to "
+            "GTVNetRegressor or GTVNetClassifier."
         )
     return Graph(ids, place[graph.head], place[graph.tail], graph.weight)
 

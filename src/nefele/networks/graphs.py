@@ -17,11 +17,11 @@ from sklearn.base import clone
 from nefele._checks import Array, as_float_array, check_count
 from nefele._ids import distinct
 from nefele._torch.base import Tensor, tensor, to_numpy, torch
-from nefele.estimators.design import graph_nodes
+from nefele.graph import Graph
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
-from nefele.networks.personal import PersonalBase, own_outputs
-from nefele.networks.training import Training
+from nefele.networks.personal import own_outputs
+from nefele.networks.steps import Steps
 from nefele.selection import WithinNodeKFold
 
 
@@ -41,7 +41,7 @@ class NetworkGraph(PairwiseGraph):
     _: KW_ONLY
     network: Any = None
 
-    def _start(self, rows: TrainingRows, **changes: Any) -> tuple[PersonalBase, Training, Any]:
+    def _started(self, rows: TrainingRows, **changes: Any) -> tuple[Any, Steps, Graph]:
         """Estimator, training of all rows at the start, and the graph of the nodes."""
         from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
 
@@ -52,24 +52,18 @@ class NetworkGraph(PairwiseGraph):
         else:
             model = clone(self.network)
         model.set_params(node=None, **changes)
-        y = rows.targets.argmax(axis=1) if labels else rows.targets[:, 0]
-        taken = model._take_rows(rows.X, y, rows.sample_weight, rows.node_ids, reset=True)
-        if labels:  # also where a class has no rows in this part
-            model.classes_ = np.arange(rows.targets.shape[1])
-            taken = type(taken)(taken.X, y[rows.sample_weight > 0].astype(float), *_rest(taken))
-        graph = graph_nodes(taken.node_ids)
-        return model, model._training(taken, graph, int(model.rounds)), graph
+        return (model, *model._at_start(*_pairs(rows, labels), rows.targets.shape[1]))
 
-    def _trained(self, rows: TrainingRows) -> tuple[PersonalBase, Training, Tensor, Any]:
+    def _trained(self, rows: TrainingRows) -> tuple[Any, Steps, Tensor, Graph]:
         """Networks of each node's own rows."""
-        model, training, graph = self._start(rows)
-        w = training.descend(training.start(), training.budget)
-        training.stack.module.eval()
-        return model, training, w, graph
+        model, steps, graph = self._started(rows)
+        return model, steps, steps.descend(steps.start(), steps.budget), graph
 
 
-def _rest(rows: Any) -> tuple[Any, ...]:
-    return rows.node_ids, rows.sample_weight, rows.gaps
+def _pairs(rows: TrainingRows, labels: bool) -> tuple[Array, Array, Array, NDArray[Any]]:
+    on = rows.sample_weight > 0
+    y = rows.targets.argmax(axis=1) if labels else rows.targets[:, 0]
+    return rows.X[on], y[on].astype(np.float64), rows.sample_weight[on], rows.node_ids[on]
 
 
 class GradientGraph(NetworkGraph):
@@ -94,9 +88,8 @@ class GradientGraph(NetworkGraph):
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
         """Ids and discrepancies of the gradients, all pairs."""
-        with _session_of(self.network):
-            _, training, graph = self._start(rows, batch_size=None)
-            g = to_numpy(training.gradient(training.start()))
+        _, steps, graph = self._started(rows, batch_size=None)
+        g = to_numpy(steps.gradient(steps.start()))
         length = np.linalg.norm(g, axis=1, keepdims=True)
         g = g / np.where(length > 0, length, 1.0)
         return graph.ids, np.clip(1.0 - g @ g.T, 0.0, 2.0)
@@ -134,15 +127,14 @@ class PredictionGraph(NetworkGraph):
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
         """Ids and discrepancies of the predictions, all pairs."""
         shared = self._rows(rows.X)
-        with _session_of(self.network):
-            model, training, w, graph = self._trained(rows)
-            X = tensor(shared, model.dtype)
-            with torch.no_grad():
-                out = torch.stack([training.stack.forward(one, X) for one in w])
-            said = to_numpy(torch.softmax(out, dim=-1) if model._labels else out)
+        model, steps, w, graph = self._trained(rows)
+        with torch.no_grad():
+            X, stack = tensor(shared, model.dtype), steps.stack
+            stack.module.eval()
+            out = torch.stack([stack.outputs(stack.at(i, w[i])(X)) for i in range(len(w))])
+        said = to_numpy(torch.softmax(out, dim=-1) if model._labels else out)
         flat = said.reshape(len(said), -1)
-        apart = ((flat[:, None] - flat[None]) ** 2).sum(axis=2) / len(shared)
-        return graph.ids, apart
+        return graph.ids, ((flat[:, None] - flat[None]) ** 2).sum(axis=2) / len(shared)
 
     def _rows(self, X: Array) -> Array:
         if self.X_shared is None:
@@ -200,30 +192,19 @@ class GainGraph(NetworkGraph):
         )
         alone = ~np.isin(rows.node_ids[test], rows.node_ids[train])
         train, test = np.sort(np.append(train, test[alone])), test[~alone]
-        with _session_of(self.network):
-            model, training, w, graph = self._trained(_part(rows, train))
-            held = _part(rows, test)
-            X = tensor(held.X, model.dtype)
-            labels = held.targets.argmax(axis=1) if model._labels else held.targets[:, 0]
-            y = torch.tensor(labels) if model._labels else tensor(labels, model.dtype)
-            place = graph.positions(held.node_ids)
-            counts = np.bincount(place, held.sample_weight, minlength=graph.n_nodes)
-            table = np.empty((graph.n_nodes, graph.n_nodes))
-            for j in range(graph.n_nodes):
-                with torch.no_grad():
-                    out = own_outputs(training.stack, (w + w[j]) / 2, X, place)
-                    loss = to_numpy(training.stack.loss(out, y))
-                sums = np.bincount(place, loss * held.sample_weight, minlength=graph.n_nodes)
-                table[:, j] = np.where(counts > 0, sums / np.maximum(counts, 1e-300), np.nan)
+        model, steps, w, graph = self._trained(_part(rows, train))
+        held = model._held(*_pairs(_part(rows, test), model._labels), graph)
+        node, n = held.row_node, graph.n_nodes
+        total = np.bincount(node, held.weight, minlength=n)
+        table = np.empty((n, n))
+        for j in range(n):
+            out = own_outputs(steps.stack, (w + w[j]) / 2, held)
+            loss = to_numpy(steps.stack.loss(out, held.y))
+            sums = np.bincount(node, loss * held.weight, minlength=n)
+            table[:, j] = np.where(total > 0, sums / np.maximum(total, 1e-300), np.nan)
         return np.diagonal(table)[:, None] - table
 
 
 def _part(rows: TrainingRows, at: NDArray[Any]) -> TrainingRows:
     some = (rows.X[at], rows.targets[at], rows.node_ids[at], rows.sample_weight[at])
     return TrainingRows(*some, rows.feature_names, rows.coords, rows.node)
-
-
-def _session_of(network: Any) -> Any:
-    from nefele.networks.baselines import PersonalRegressor
-
-    return (PersonalRegressor(random_state=0) if network is None else network)._session()

@@ -1,127 +1,168 @@
-"""Plain gradient steps on stacked networks: what all methods of the comparison train with."""
+"""The rounds of any method: history, progress, early stopping, checkpoints, Ctrl-C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
 
 import numpy as np
 
 from nefele._torch.base import Tensor, torch
-from nefele.networks.rows import Padded, Source
-from nefele.networks.stack import Stack
+from nefele.networks.checkpoints import Checkpoint
+from nefele.networks.rounds import NetRound, Rounds
+from nefele.networks.rows import Source
+from nefele.result import Status
 
-Pull = Callable[[Tensor], Tensor]
+_PROGRESS = 1e-4  # relative fall of the held-out loss that counts
 
 
+@dataclass
 class Training:
-    """Networks, batches, and a budget of gradients per node; every gradient sees a new batch.
-
-    The learning rate is `lr`, with `falling` it goes to 0 over the second half of the budget. With
-    one seed all methods see the same batches, as the k-th gradient of a node is of its k-th batch.
+    """All rounds of a method.
 
     Attributes
     ----------
-    share : Tensor of shape (n_nodes, 1)
-        Weights of the nodes in averages; they sum to 1.
-    taken : int
-        Gradients per node so far.
-    sent : int
-        Numbers that all nodes and the server have sent so far.
-    moved : int
-        Numbers that nodes have sent or received so far.
+    rounds : Rounds
+    held : Source or None
+        Rows for early stopping.
+    patience : int or None
+        Rounds without progress on the held-out rows after which to stop.
+    verbose : int
+        0: silent; otherwise a line on stderr for every `verbose` rounds.
+    checkpoint : Checkpoint or None
+    history : list of NetRound
+    status : Status
+    best : tensor or None
+        The state at the best round so far, with early stopping.
     """
 
-    def __init__(
-        self,
-        stack: Stack,
-        source: Source,
-        share: Tensor,
-        *,
-        lr: float,
-        batch_size: int | None,
-        rounds: int,
-        local_steps: int,
-        falling: bool = True,
-    ) -> None:
-        self.stack, self.source, self.batch_size = stack, source, batch_size
-        self.lr, self.rounds, self.local_steps, self.falling = lr, rounds, local_steps, falling
-        self.share = (share / share.sum())[:, None]
-        self.n_nodes, self.n_parameters = len(share), stack.n_parameters
-        self.budget = rounds * local_steps
-        self.taken = self.sent = self.moved = 0
-        self._all = source.everything() if batch_size is None else None
+    rounds: Rounds
+    held: Source | None = None
+    patience: int | None = None
+    verbose: int = 0
+    checkpoint: Checkpoint | None = None
+    history: list[NetRound] = field(default_factory=list)
+    status: Status = Status.UNCERTIFIED
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_round: int = 0
 
-    def start(self) -> Tensor:
-        """The same parameters at all nodes, shape (n_nodes, P)."""
-        return self.stack.start(self.n_nodes)
+    def run(self) -> None:
+        """All rounds, or until early stopping or Ctrl-C; `rounds.w` is what was found."""
+        method, total = self.rounds, self.rounds.task.rounds
+        before = 0.0
+        if self.checkpoint is not None and self.checkpoint.resume:
+            self.checkpoint.read(self)
+            before = self.history[-1].seconds if self.history else 0.0
+        started = time.perf_counter() - before
+        with _ends_of_rounds() as asked:
+            for k in range(len(self.history) + 1, total + 1):
+                if self._stuck():
+                    break
+                self._one(k, started)
+                if asked and k < total:
+                    self.status = Status.INTERRUPTED
+                    if self.checkpoint is not None:
+                        self.checkpoint.write(self)
+                    break
+        if self.best:
+            method.w.copy_(self.best["w"])
+            for name, value in method.stack.statistics.items():
+                value.copy_(self.best[f"statistics.{name}"])
+        self._exact()
 
-    @property
-    def rate(self) -> float:
-        """The learning rate now."""
-        left = 1.0 - self.taken / self.budget
-        return self.lr * min(1.0, 2 * left) if self.falling else self.lr
+    def _one(self, k: int, started: float) -> None:
+        method = self.rounds
+        method.stack.module.train()
+        method.set_rate(k)
+        losses = method.round(k)
+        if not bool(torch.isfinite(method.w).all()):
+            raise ValueError(
+                f"Training diverged: parameters are NaN or inf in round {k}. Lower lr, or "
+                "scale the features and the target."
+            )
+        exact = method.task.batch_size is None
+        loss = float(method.losses_on(method.source).sum()) if exact else float(losses.sum())
+        held = self._held_loss()
+        seconds = time.perf_counter() - started
+        record = NetRound(
+            k, loss + method.coupling(), loss, method.spread(), seconds, method.bytes, held
+        )
+        self.history.append(record)
+        self._remember(record)
+        if self.verbose and (k % self.verbose == 0 or k == method.task.rounds):
+            print(_line(record, method.task.rounds), file=sys.stderr)
+        if self.checkpoint is not None and self.checkpoint.due(k):
+            self.checkpoint.write(self)
 
-    def batch(self) -> Padded:
-        """The next rows of each node."""
-        return self.source.batch(self.batch_size or 1) if self._all is None else self._all
+    def _held_loss(self) -> float:
+        if self.held is None or self.patience is None:
+            return np.nan
+        there = self.held.counts > 0
+        return float(self.rounds.losses_on(self.held)[there].mean()) if there.any() else np.nan
 
-    def gradient(self, w: Tensor, batch: Padded | None = None) -> Tensor:
-        """Gradients of the nodes' losses at new rows or at these, shape (n_nodes, P)."""
-        self.taken += 1
-        return self.stack.gradients(w, self.batch() if batch is None else batch)
+    def _remember(self, record: NetRound) -> None:
+        if self.patience is None or np.isnan(record.held_out):
+            return
+        least = min((r.held_out for r in self.history[:-1]), default=np.inf)
+        if record.held_out < least:
+            method = self.rounds
+            self.best_round = record.round
+            self.best = {"w": method.w.clone()}
+            for name, value in method.stack.statistics.items():
+                self.best[f"statistics.{name}"] = value.clone()
 
-    def time(self, steps: int) -> float:
-        """Sum of the learning rates of so many steps from here."""
-        last = min(self.taken + steps, self.budget)
-        left = 1.0 - np.arange(self.taken, last) / self.budget
-        return self.lr * float(np.minimum(1.0, 2 * left).sum() if self.falling else len(left))
+    def _stuck(self) -> bool:
+        """Whether the last rounds brought nothing over what there was before."""
+        if self.patience is None or len(self.history) <= self.patience:
+            return False
+        losses = [r.held_out for r in self.history]
+        best = min(losses[: -self.patience])
+        if min(losses[-self.patience :]) <= best - _PROGRESS * abs(best):
+            return False
+        self.status = Status.STOPPED
+        return True
 
-    def mark(self) -> tuple[int, int, int, Tensor]:
-        """Where training is, for `go_back`: the batches that follow are the same then."""
-        return self.taken, self.sent, self.moved, torch.random.get_rng_state()
+    def _exact(self) -> None:
+        """The last record, or the best one, with the losses of all rows."""
+        method = self.rounds
+        at = self.best_round - 1 if self.best else len(self.history) - 1
+        loss = float(method.losses_on(method.source).sum())
+        self.history[at] = self.history[at]._replace(
+            loss=loss, objective=loss + method.coupling(), spread=method.spread()
+        )
 
-    def go_back(self, mark: tuple[int, int, int, Tensor]) -> None:
-        """To a mark."""
-        self.taken, self.sent, self.moved, state = mark
-        torch.random.set_rng_state(state)
 
-    def descend(
-        self, w: Tensor, steps: int, pull: Pull | None = None, only: Tensor | None = None
-    ) -> Tensor:
-        """So many steps w - rate * (gradient + pull(w)), of the parameters `only` if given."""
-        for _ in range(steps):
-            rate = self.rate
-            move = self.gradient(w)
-            if pull is not None:
-                move = move + pull(w)
-            w = w.add(move if only is None else only * move, alpha=-rate)
-        return w
+@contextmanager
+def _ends_of_rounds() -> Iterator[list[int]]:
+    """Ctrl-C is noted, so that a round is finished first; the second one interrupts at once."""
+    asked: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    here = threading.current_thread() is threading.main_thread()
+    if not here or before is not signal.default_int_handler:
+        yield asked
+        return
 
-    def mean(self, w: Tensor) -> Tensor:
-        """The weighted mean over the nodes, at all nodes: the server's step. Counts what is sent.
+    def note(number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
 
-        Every node sends its row, the server sends the mean to each.
-        """
-        self.by_server(w.shape[1])
-        return (self.share * w).sum(dim=0, keepdim=True).expand_as(w)
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
-    def by_server(self, size: int) -> None:
-        """Count that every node sent so many numbers to the server and got as many back."""
-        self.sent += 2 * self.n_nodes * size
-        self.moved += 2 * self.n_nodes * size
 
-    def by_edges(self, n_edges: int, size: int) -> None:
-        """Count that so many numbers went over each edge in both directions."""
-        self.sent += 2 * n_edges * size
-        self.moved += 4 * n_edges * size
-
-    def finetune(self, w: Tensor) -> Tensor:
-        """Steps of each node by itself until the budget is used."""
-        return self.descend(w, self.budget - self.taken)
-
-    def head(self) -> Tensor:
-        """1 for the parameters of the last layer, 0 for the body, shape (P,)."""
-        owner = [name.rpartition(".")[0] for name in self.stack.names]
-        sizes = torch.tensor(self.stack.sizes)
-        last = torch.tensor([name == owner[-1] for name in owner])
-        return torch.repeat_interleave(last.to(torch.float64), sizes)
+def _line(record: NetRound, rounds: int) -> str:
+    held = "" if np.isnan(record.held_out) else f", held-out loss {record.held_out:.5g}"
+    return (
+        f"round {record.round}/{rounds}: objective {record.objective:.6g}, loss "
+        f"{record.loss:.6g}, spread {record.spread:.3g}{held}, {record.seconds:.1f} s"
+    )

@@ -5,15 +5,23 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from nefele._checks import Array, type_name
-from nefele._torch.base import to_numpy, torch
+from nefele._torch.base import DTYPES, SEEDS, session, to_numpy, torch
 from nefele.estimators.design import graph_nodes
+from nefele.estimators.packing import Rows
 from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
+from nefele.graph import Graph
 from nefele.networks.baselines.methods import FedAvg, Method
+from nefele.networks.features import ArrayFeatures
 from nefele.networks.personal import PersonalBase
-from nefele.runtime.messages import Ledger
+from nefele.networks.rows import Source
+from nefele.networks.stack import Stack
+from nefele.networks.steps import Steps
+from nefele.networks.taking import NetRows
 
 
 @dataclass(eq=False, repr=False)
@@ -25,23 +33,37 @@ class ByMethod(PersonalBase):
     _: KW_ONLY
     method: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
-        """Fit one network per node.
+    def _make_graph(self, rows: Rows) -> Graph:
+        return graph_nodes(rows.node_ids)
 
-        Parameters
-        ----------
-        X, y, sample_weight, node_ids
-            See `GTVRegressor.fit`.
-        """
-        method = self._method()
-        rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
-        graph = graph_nodes(rows.node_ids)
-        with self._session():
-            training = self._training(rows, graph, int(self.rounds))
-            self._take(training, method.train(training), graph)
-        self.ledger_ = Ledger(rounds=int(self.rounds))
-        self.ledger_.tally("parameters", 1, training.sent)
-        return self
+    def _trained(self, stack: Stack, source: Source, graph: Graph) -> Any:
+        steps = self._steps(stack, source, int(self.rounds))
+        return self._keep(steps, self._method().train(steps), graph)
+
+    def _at_start(
+        self, X: Array, y: Array, weight: Array, ids: Any, n_outputs: int
+    ) -> tuple[Steps, Graph]:
+        """Networks of these rows at the start, for graph builders; y holds class numbers."""
+        self._check_parameters()
+        if self._labels:
+            self.classes_ = np.arange(n_outputs)
+        graph = graph_nodes(ids)
+        seed = int(check_random_state(self.random_state).randint(SEEDS))
+        with session(seed, self.n_threads):
+            source = self._held(X, y, weight, ids, graph)
+            module = self._build_for(source.features)
+        stack = Stack(module, self._outputs, self._row_loss(), self.form)
+        stack.seed = source.seed = seed
+        return self._steps(stack, source, int(self.rounds)), graph
+
+    def _held(self, X: Array, y: Array, weight: Array, ids: Any, graph: Graph) -> Source:
+        """Such rows by node."""
+        rows = NetRows(ArrayFeatures(X, DTYPES[self.dtype]), np.arange(len(y)), y, ids, weight)
+        return rows.source(graph, self._labels, self.dtype, 0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._method()
 
     def _method(self) -> Method:
         method = FedAvg(finetune=0.25) if self.method is None else self.method

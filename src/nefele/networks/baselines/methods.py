@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from nefele._checks import check_count, check_number
 from nefele._torch.base import Tensor, torch
-from nefele.networks.training import Training
+from nefele.networks.steps import Steps
 
 
 class Method(BaseEstimator):
@@ -22,7 +22,7 @@ class Method(BaseEstimator):
     def check(self) -> None:
         """Raise ValueError for parameters out of their domain."""
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         """The parameters of all nodes, shape (n_nodes, P)."""
         raise NotImplementedError
 
@@ -42,7 +42,7 @@ class Local(Method):
     Local()
     """
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         return training.finetune(training.start())
 
 
@@ -57,7 +57,7 @@ class Pooled(Method):
     Pooled()
     """
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = training.start()
         for _ in range(training.budget):
             rate = training.rate
@@ -89,14 +89,14 @@ class FedAvg(Method):
     def check(self) -> None:
         _share(self.finetune, "finetune")
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = training.start()
         common = round(training.rounds * (1.0 - self.finetune))
         for _ in range(common):
             w = training.mean(self._local(training, w))
         return training.finetune(w)
 
-    def _local(self, training: Training, w: Tensor) -> Tensor:
+    def _local(self, training: Steps, w: Tensor) -> Tensor:
         return training.descend(w, training.local_steps)
 
 
@@ -126,7 +126,7 @@ class FedProx(FedAvg):
         super().check()
         check_number(self.mu, "mu", low=0.0)
 
-    def _local(self, training: Training, w: Tensor) -> Tensor:
+    def _local(self, training: Steps, w: Tensor) -> Tensor:
         return training.descend(w, training.local_steps, lambda v: self.mu * (v - w))
 
 
@@ -153,7 +153,7 @@ class Ditto(Method):
     def check(self) -> None:
         check_number(self.lam, "lam", low=0.0)
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = own = training.start()
         half = training.local_steps // 2
         for _ in range(training.rounds):
@@ -198,7 +198,7 @@ class PFedMe(Method):
         check_number(self.step, "step", low=0.0, strict=True)
         check_number(self.beta, "beta", low=0.0, strict=True)
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = own = training.start()
         times = max(1, training.local_steps // self.inner)
         for _ in range(training.rounds):
@@ -209,7 +209,7 @@ class PFedMe(Method):
             w = (1.0 - self.beta) * w + self.beta * training.mean(local)
         return own
 
-    def _theta(self, training: Training, w: Tensor) -> Tensor:
+    def _theta(self, training: Steps, w: Tensor) -> Tensor:
         theta, batch = w, training.batch()
         for _ in range(self.inner):
             rate = training.rate
@@ -250,7 +250,7 @@ class PerFedAvg(Method):
         check_number(self.inner, "inner", low=0.0, strict=True)
         _share(self.finetune, "finetune")
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = training.start()
         each = 4 if self.hessian else 2
         times = max(1, training.local_steps // each)
@@ -263,7 +263,7 @@ class PerFedAvg(Method):
             w = w - self.inner * training.gradient(w)
         return w
 
-    def _step(self, training: Training, w: Tensor) -> Tensor:
+    def _step(self, training: Steps, w: Tensor) -> Tensor:
         rate = training.rate
         outer = training.gradient(w - self.inner * training.gradient(w))
         if self.hessian:
@@ -301,7 +301,7 @@ class APFL(Method):
     def check(self) -> None:
         _share(self.mix, "mix")
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = own = training.start()
         mix = torch.full((training.n_nodes, 1), float(self.mix), dtype=w.dtype)
         for _ in range(training.rounds):
@@ -332,7 +332,7 @@ class FedPer(Method):
     FedPer()
     """
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = training.start()
         head = training.head().to(w.dtype)
         on = head == 0
@@ -343,7 +343,7 @@ class FedPer(Method):
             w = common
         return w
 
-    def _local(self, training: Training, w: Tensor, head: Tensor) -> Tensor:
+    def _local(self, training: Steps, w: Tensor, head: Tensor) -> Tensor:
         return training.descend(w, training.local_steps)
 
 
@@ -371,7 +371,7 @@ class FedRep(FedPer):
     def check(self) -> None:
         _share(self.of_head, "of_head")
 
-    def _local(self, training: Training, w: Tensor, head: Tensor) -> Tensor:
+    def _local(self, training: Steps, w: Tensor, head: Tensor) -> Tensor:
         first = round(training.local_steps * self.of_head)
         w = training.descend(w, first, only=head)
         return training.descend(w, training.local_steps - first, only=1.0 - head)
@@ -413,7 +413,7 @@ class FedAMP(Method):
         if self.sigma != "median":
             check_number(self.sigma, "sigma", low=0.0, strict=True)
 
-    def train(self, training: Training) -> Tensor:
+    def train(self, training: Steps) -> Tensor:
         w = training.start()
         sigma = None if self.sigma == "median" else float(self.sigma)
         for k in range(training.rounds):
