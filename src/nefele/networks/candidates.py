@@ -28,7 +28,8 @@ class Candidate:
     Attributes
     ----------
     common : float
-        Share of the rounds as one network: 0 is own rows only, 1 is one network for all.
+        Share of the rounds as one network, but for the biases of the last layer; 0 is own rows
+        only, 1 is one network for all, with its biases.
     graph : str
         Name of the graph for the other rounds; "" for none.
     ratio : float
@@ -70,12 +71,13 @@ class Search:
 
     def __init__(self, training: Steps, graphs: dict[str, Any]) -> None:
         self.training, self.graphs = training, graphs
-        self._known = {0: (training.start(), training.mark())}
+        start = training.start(), training.mark()
+        self._known = {False: {0: start}, True: {0: start}}
 
     def train(self, candidate: Candidate) -> Tensor:
         """Parameters of all nodes, shape (n_nodes, P)."""
         common = self._rounds(candidate)
-        w = self._common(common)
+        w = self._common(common, candidate.common < 1)
         rest = self.training.rounds - common
         if not candidate.ratio:
             return self.training.descend(w, rest * self.training.local_steps)
@@ -84,7 +86,7 @@ class Search:
     def coupling(self, candidate: Candidate) -> Coupling:
         """The coupling of a candidate with a graph; training goes to where it begins."""
         graph, common = self.graphs[candidate.graph], self._rounds(candidate)
-        self._common(common)
+        self._common(common, candidate.common < 1)
         unit = unit_of_alpha(self.training, graph, self.training.rounds - common)
         return Coupling(graph, candidate.alpha(unit), candidate.couple)
 
@@ -92,15 +94,16 @@ class Search:
         rounds = round(self.training.rounds * candidate.common)
         return min(rounds, self.training.rounds - 1) if candidate.common < 1 else rounds
 
-    def _common(self, rounds: int) -> Tensor:
+    def _common(self, rounds: int, intercept: bool) -> Tensor:
         """Parameters after so many rounds as one network, from the last point that is known."""
-        if rounds not in self._known:
-            last = max(k for k in self._known if k <= rounds)
-            w, mark = self._known[last]
+        known = self._known[intercept]
+        if rounds not in known:
+            last = max(k for k in known if k <= rounds)
+            w, mark = known[last]
             self.training.go_back(mark)
-            w = train_common(self.training, w, rounds - last)
-            self._known[rounds] = w, self.training.mark()
-        w, mark = self._known[rounds]
+            w = train_common(self.training, w, rounds - last, intercept)
+            known[rounds] = w, self.training.mark()
+        w, mark = known[rounds]
         self.training.go_back(mark)
         return w
 

@@ -42,10 +42,16 @@ class Coupling:
         return self.alpha > 0 and self.graph.n_edges > 0
 
 
-def train_common(training: Steps, w: Tensor, rounds: int) -> Tensor:
-    """One network for all: rounds of local steps and a mean over the nodes."""
+def train_common(training: Steps, w: Tensor, rounds: int, intercept: bool = False) -> Tensor:
+    """One network for all: rounds of local steps and a mean over the nodes.
+
+    With `intercept` the biases of the last layer stay each node's own: classes are not equally
+    frequent at all nodes, nor are levels of a target, and nothing else need make up for that.
+    """
+    last = training.n_parameters - (training.n_intercepts if intercept else 0)
     for _ in range(rounds):
-        w = training.mean(training.descend(w, training.local_steps))
+        w = training.descend(w, training.local_steps)
+        w = torch.cat([training.mean(w[:, :last]), w[:, last:]], dim=1)
     return w
 
 

@@ -56,6 +56,23 @@ class NetCVBase(PersonalBase):
 
     # -- fit ----------------------------------------------------------------------------------
 
+    def refit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, node_ids: Any = None
+    ) -> Any:
+        """Fit to other rows with the coupling that was chosen before; graphs are learnt anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight, node_ids
+            See `fit`.
+        """
+        check_is_fitted(self, "candidate_")
+        self._chosen = self.candidate_
+        try:
+            return self.fit(X, y, sample_weight, node_ids=node_ids)
+        finally:
+            del self._chosen
+
     def _make_graph(self, rows: Rows) -> Graph:
         """The nodes; graphs are learnt from the training rows of each split."""
         self._rows = rows
@@ -66,14 +83,17 @@ class NetCVBase(PersonalBase):
         rows = _some(self.__dict__.pop("_rows"), order)  # in the order of the source
         builders = self._graphs(graph.n_nodes)
         trials = []
-        for train, test in self._splits(rows):
+        fixed = hasattr(self, "_chosen")
+        for train, test in () if fixed else self._splits(rows):
             search = self._search(stack, source, rows, train, builders, float(self.share))
             held = source.pick(test)
             ids, weight = rows.node_ids[test], rows.sample_weight[test]
             judge = Judge(ids, weight, np.ones(len(ids), dtype=bool))
             codes = np.arange(self._n_outputs) if self._labels else None
             trials.append(Trial(search, judge, held, codes))
-        if trials:
+        if fixed:
+            self.candidate_ = self._chosen
+        elif trials:
             self._choose(trials, list(builders))
         else:
             self._without_folds()

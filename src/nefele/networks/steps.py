@@ -134,6 +134,12 @@ class Steps:
         """Steps of each node by itself until the budget is used."""
         return self.descend(w, self.budget - self.taken)
 
+    @property
+    def n_intercepts(self) -> int:
+        """Biases of the last layer, which are the last parameters; 0 if it has none."""
+        name = self.stack.names[-1]
+        return self.stack.sizes[-1] if name.rpartition(".")[2] == "bias" else 0
+
     def head(self) -> Tensor:
         """1 for the parameters of the last layer, 0 for the body, shape (P,)."""
         owner = [name.rpartition(".")[0] for name in self.stack.names]
