@@ -49,6 +49,7 @@ EXPORTED = {
         "lam_max",
         "load",
         "losses",
+        "networks",
         "path",
         "penalties",
         "plot_residuals",
@@ -78,8 +79,6 @@ EXPORTED = {
     "nefele.agnostic": [
         "FedRelaxClassifier",
         "FedRelaxRegressor",
-        "GTVNetClassifier",
-        "GTVNetRegressor",
         "NodeBoosting",
         "RelaxedBoosting",
         "TorchClassifier",
@@ -147,6 +146,7 @@ EXPORTED = {
         "sparsify_graph",
         "squared_wasserstein",
     ],
+    "nefele.networks": ["GTVNetClassifier", "GTVNetRegressor"],
     "nefele.privacy": [
         "Bounds",
         "Budget",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nefele._checks import Array
-from nefele.agnostic._torch_base import to_numpy, torch
-from nefele.agnostic._torch_nets import NetBase
+from nefele._torch.base import to_numpy, torch
 from nefele.estimators.rows_base import RowsClassifier, RowsRegressor
+from nefele.networks.base import NetBase
 
 
 class GTVNetRegressor(RowsRegressor, NetBase):

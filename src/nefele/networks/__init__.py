@@ -1,0 +1,39 @@
+"""One network of torch per node, the parameters of neighbours coupled over a graph."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nefele.networks import baselines
+    from nefele.networks.cv import GTVNetClassifierCV, GTVNetRegressorCV
+    from nefele.networks.estimators import GTVNetClassifier, GTVNetRegressor
+    from nefele.networks.graphs import GainGraph, GradientGraph, PredictionGraph
+
+__all__ = [
+    "GTVNetClassifier",
+    "GTVNetClassifierCV",
+    "GTVNetRegressor",
+    "GTVNetRegressorCV",
+    "GainGraph",
+    "GradientGraph",
+    "PredictionGraph",
+    "baselines",
+]
+
+_LAZY = {  # torch is an extra
+    "GTVNetClassifier": "estimators",
+    "GTVNetClassifierCV": "cv",
+    "GTVNetRegressor": "estimators",
+    "GTVNetRegressorCV": "cv",
+    "GainGraph": "graphs",
+    "GradientGraph": "graphs",
+    "PredictionGraph": "graphs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "baselines":
+        return import_module("nefele.networks.baselines")
+    if name in _LAZY:
+        return getattr(import_module(f"nefele.networks.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
