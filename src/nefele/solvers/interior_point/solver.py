@@ -38,7 +38,7 @@ from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
-from nefele.solvers.interior_point.cones import edge_kind
+from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.interior_point.terms import Terms
@@ -138,7 +138,10 @@ class Newton(Solver[NewtonState]):
         def head(pull: Array, rest: float) -> Array:
             return terms.head(factor, -rest * slope - pull, rest)
 
-        head(terms.aim(0.0, 1.0, 0.0), 1.0)
+        dw = head(terms.aim(0.0, 1.0, 0.0), 1.0)
+        if not terms.count:  # no cones: plain Newton steps
+            self._search(problem, state, dw, 1.0)
+            return
         if not terms.longest > 0:
             state.failures = np.inf
             return
@@ -302,7 +305,9 @@ def _lengthen(
 def _at_end(state: NewtonState) -> bool:
     """Whether there is nothing to do, or nothing that rounding errors allow."""
     terms = state.terms
-    return terms is None or terms.total <= _DONE * terms.first
+    if terms is None or terms.count:
+        return terms is None or terms.total <= _DONE * terms.first
+    return state.length * float(np.abs(state.slope).sum()) <= _DONE * state.size
 
 
 def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) -> Array:
@@ -324,12 +329,4 @@ def _error(problem: Problem, state: NewtonState) -> float:
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:
     """Equal parameters over the edges whose difference is nearer to zero than their room."""
-    penalty, scale = problem.penalty, problem.scale[:, None]
-    diff, unit = problem.graph.diff(w), float(np.ptp(w, axis=0).max())
-    if penalty.entrywise:
-        room, away = 1 - np.abs(u) / scale, np.abs(diff)
-    else:
-        room = 1 - penalty.domain_ratio(u, problem.scale)[:, None]
-        away = penalty.value(diff)[:, None]
-    fused = np.broadcast_to(away < room * unit, diff.shape)
-    return group_means(*groups_of(problem, fused), w)
+    return group_means(*groups_of(problem, nearly_equal(problem, w, u)), w)
