@@ -93,8 +93,11 @@ def _coupling(penalty: Any, v: Any, s: Any, constraints: list[Any]) -> Any:
     raise TypeError(penalty)
 
 
-def cone(case: Case) -> tuple[float, np.ndarray | None, float]:
-    """CPU seconds of CVXPY with Clarabel, its point (None without one), and Clarabel's own time."""
+def cone(case: Case, held: Any = None) -> tuple[float, np.ndarray | None, float]:
+    """CPU seconds of CVXPY with Clarabel, its point (None without one), and Clarabel's own time.
+
+    `held` has the weights of squares that are added, shape (n_nodes, d).
+    """
     problem = case.problem()
     n, d, data, graph = case.graph.n_nodes, problem.d, problem.data, case.graph
     started = time.process_time()
@@ -116,6 +119,8 @@ def cone(case: Case) -> tuple[float, np.ndarray | None, float]:
             terms.append(loss.l2 * cp.sum_squares(w[at]))
         if loss.l1:
             terms.append(loss.l1 * cp.norm1(w[at]))
+    if held is not None:
+        terms.append(cp.sum_squares(cp.multiply(np.sqrt(held).ravel(), w)))
     v = graph.incidence_t.T @ cp.reshape(w, (n, d), order="C")
     terms.append(_coupling(case.penalty, v, problem.scale, constraints))
     model = cp.Problem(cp.Minimize(sum(terms)), constraints)

@@ -190,8 +190,37 @@ class Problem:
         out = self.loss.unbounded(self.parts, w)[self.parts]
         personal = self.penalty.personal(self.d)
         if self.coupled and personal.shape[1]:
-            out |= self.loss.unbounded(np.arange(self.graph.n_nodes), w, personal)
+            out |= self.loss.unbounded_nodes(self.parts, personal, w)
         return out
+
+    def hold(self, nodes: NDArray[np.bool_], strength: float = 1e-6) -> tuple[Problem, Array] | None:
+        """The problem with a tiny ridge at some nodes, so that they cannot run away.
+
+        Returns it with the weights of w_ij^2, shape (n_nodes, d): `strength` times the curvature
+        of each loss at zero. None when a loss does not know how.
+
+        Examples
+        --------
+        >>> from nefele import Graph, LocalData, Problem
+        >>> data = LocalData.from_list([([[1.0]], [1.0]), ([[1.0], [1.0]], [1.0, -1.0])])
+        >>> problem = Problem(Graph.from_edges([(0, 1)]), data, "logistic", lam=0.1)
+        >>> problem.hold(np.array([True, False]))[1].tolist()
+        [[2.5e-07], [0.0]]
+        """
+        hess = self.loss.hess(np.zeros((self.graph.n_nodes, self.d)))
+        if hess is None:
+            size = np.repeat(self.loss.curvature()[:, None], self.d, axis=1)
+        else:
+            size = np.einsum("ijj->ij", hess)
+        most = size.max(axis=1, keepdims=True)
+        size = np.where(most > 0, np.maximum(size, 1e-6 * most), 1.0)
+        ridge = np.where((nodes & self.loss.labelled)[:, None], strength * size, 0.0)
+        loss = self.loss.held(ridge)
+        if loss is None:
+            return None
+        other = self.with_lam(self.lam)
+        other.loss = loss
+        return other, ridge
 
     def gap(self, w: Any, u: Any) -> float:
         """Certified upper bound on objective(w) - optimum."""

@@ -74,6 +74,17 @@ class BoundMixed(BoundLoss):
         found = [part.escape_nodes(nodes[members]) for members, part in self.parts]
         return np.concatenate([f for f, _ in found]), np.concatenate([p for _, p in found])
 
+    def held(self, ridge: Array) -> BoundLoss | None:
+        parts = [(nodes, part.held(ridge[nodes])) for nodes, part in self.parts]
+        # a loss that cannot be held needs not be, unless it is asked for
+        kept = [
+            (nodes, part if new is None else new)
+            for (nodes, part), (_, new) in zip(self.parts, parts, strict=True)
+        ]
+        if any(new is None and ridge[nodes].any() for nodes, new in parts):
+            return None
+        return BoundMixed(self.n_nodes, kept)
+
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         parts = []
         for members, part in self.parts:

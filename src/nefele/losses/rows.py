@@ -7,6 +7,7 @@ spared. Nodes without rows have L_i = 0, without any regulariser.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 
 import numpy as np
@@ -133,6 +134,12 @@ class BoundRows(BoundLoss):
 
     def dual_point(self, w: Array, target: Array) -> DualPoint | None:
         return RowDual(self, w, target)
+
+    def held(self, ridge: Array) -> BoundLoss | None:
+        found = copy.copy(self)
+        found.ridge = self.ridge + np.where(self.labelled[:, None], ridge, 0.0)
+        found._ridge = 2 * found.ridge[:, :, None] * np.eye(self.d)
+        return found
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
         """The matrices of `escape_nodes` for these rows; None when no direction is free."""

@@ -39,6 +39,8 @@ class Solver(ABC, Generic[S]):
 
     #: Iterations when the caller gives no max_iter.
     max_iter: int = 50_000
+    #: Iterations after which a slow solve asks whether there is a minimiser.
+    doubts_after: int = 200
     #: Fields of the state, numbers or arrays, that a resumed solve needs beside w and u.
     kept: tuple[str, ...] = ()
 

@@ -55,6 +55,7 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _HALVINGS = 30
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
+_LAGGING = 1e-4  # sum of x^T z in units of what the slopes count, below which it waits for them
 _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
 _MOST_STEPS, _MOST_FAILURES = 80, 8
@@ -76,6 +77,8 @@ class Newton(Solver[NewtonState]):
     >>> result.w[[0, 2], 0].round(3).tolist(), result.converged
     ([0.5, 3.5], True)
     """
+
+    doubts_after = 20
 
     fits = staticmethod(fits)
     pays = staticmethod(pays)
@@ -127,6 +130,7 @@ class Newton(Solver[NewtonState]):
         terms, slope = state.terms, state.slope
         assert terms is not None
         hess, C = terms.scale(state.w)
+        hess = terms.anchored(hess)
         if state.damp > 0:
             hess = hess + state.damp * np.eye(problem.d)
         try:
@@ -148,6 +152,8 @@ class Newton(Solver[NewtonState]):
         step = min(1.0, terms.longest)
         centre = float(np.clip(terms.ahead(step) / terms.total, 0.0, 1.0)) ** 3
         rest = 1.0 - centre
+        if self._ahead(state):  # the losses take longer than the cones: wait for them
+            centre = rest = 1.0
         level = centre * terms.total / terms.count
         dw = head(terms.aim(level, rest, 1.0 if step >= _SHORT else step**2), rest)
         if terms.linear:
@@ -156,6 +162,13 @@ class Newton(Solver[NewtonState]):
             self._search(problem, state, dw, rest)
         else:  # rounding errors rule
             state.failures = np.inf
+
+    def _ahead(self, state: NewtonState) -> bool:
+        """Whether the cones are much nearer to their end than the slopes of curved losses."""
+        terms = state.terms
+        assert terms is not None
+        left = state.length * float(np.abs(state.slope).sum())
+        return not terms.linear and terms.total < _LAGGING * left
 
     def _search(self, problem: Problem, state: NewtonState, dw: Array, rest: float) -> None:
         """Halve the step until the sum of x^T z and of the slopes' sizes falls enough."""

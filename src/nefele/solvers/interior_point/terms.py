@@ -17,6 +17,7 @@ from nefele.solvers.interior_point.rows import RowCones
 from nefele.solvers.interior_point.some import Some
 
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
+_ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps
 
 
@@ -38,10 +39,27 @@ class Terms:
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
         self.parts: list[Any] = [self.edges] if self.rows is None else [self.edges, self.rows]
+        self._anchor: Array | None = None
         self.count, self.first = count + edges, level * (count + edges)
         faces = form(problem).kind == "faces"
         self.linear = self.smooth.affine and (bool(sources) or faces)
         self.again = bool(sources) or (faces and self.smooth.affine)  # rounding errors count
+
+    def anchored(self, hess: Array) -> Array:
+        """The Hessian with a little more where nothing at all determines a parameter.
+
+        Rounding errors would send it anywhere: rows are fewer than parameters, which no edge
+        couples. What is added is tiny beside the node's curvature at the first step.
+        """
+        if self._anchor is None:
+            size = np.einsum("ijj->ij", hess).copy()
+            most = size.max(axis=1, keepdims=True)
+            size = np.maximum(size, 1e-6 * most)
+            own = np.ones(self.problem.d, dtype=bool)
+            own[list(form(self.problem).on)] = False
+            idle = own & (most == 0)  # personal, at a node without data
+            self._anchor = np.where(idle, 1.0, _ANCHOR * size)[:, :, None] * np.eye(len(own))
+        return np.asarray(hess + self._anchor)
 
     @staticmethod
     def fit(problem: Problem) -> bool:
