@@ -24,6 +24,7 @@ from nefele.problem import Problem
 from nefele.solvers.interior_point.cones import form
 
 _NEAR = 0.7  # how far from the central path a step may end, in the norm of its Hessian
+_NEARER = 0.95  # a cone that is farther away already must come nearer by so much
 _SHRINK, _TRIES = 0.8, 40
 _DIRECTION = ("dv", "dh", "du", "longest", "_change")
 
@@ -70,6 +71,7 @@ class Powers:
         self._slope, H = self._barrier(self.v, self.h)
         products = self.s * self.t - (self.u * self.v).sum(axis=1)
         self.total, self._mu = float(products.sum()), products / self.degree
+        self._away = self._distance(self.v, self.h, self.u, self._slope, H)
         hidden, cross = H[:, d:, d:], H[:, d:, :d]
         right = np.concatenate([cross, np.broadcast_to(np.eye(d + 1), hidden.shape)], axis=2)
         solved = _solve(hidden, right)
@@ -120,13 +122,16 @@ class Powers:
             return False
         if self._level == 0:
             return True
-        slope, H = self._barrier(v, h)
+        away = self._distance(v, h, u, *self._barrier(v, h))
+        return bool((away <= np.maximum(_NEAR**2, _NEARER * self._away)).all())
+
+    def _distance(self, v: Array, h: Array, u: Array, slope: Array, H: Array) -> Array:
+        """Square of how far z / mu + grad F is from zero in each cone, by the Hessian's inverse."""
         mu = (self.s * h[:, -1] - (u * v).sum(axis=1)) / self.degree
         off = slope.copy()
         off[:, : v.shape[1]] -= u / mu[:, None]
         off[:, -1] += self.s / mu
-        away = (off * _solve(H, off[..., None])[..., 0]).sum(axis=1)
-        return bool((away <= _NEAR**2).all())
+        return np.asarray((off * _solve(H, off[..., None])[..., 0]).sum(axis=1))
 
     def _bounds(self, h: Array) -> Array:
         return h[:, :-1] ** self.a * h[:, -1:] ** (1 - self.a)

@@ -48,6 +48,7 @@ from nefele.solvers.primal_dual.polish import group_means, groups_of
 from nefele.solvers.primal_dual.quotient import same_clusters
 
 _INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
+_STUCK = 0.05  # longest step below which cones are only brought back to their centre
 _SHORT = 0.2  # predictor step below which its second-order term misleads
 _WARM = 0.1  # least first sum of x^T z at a given start, in units of the objective there
 _CAUTION = 2.0  # the same in units of the start's error
@@ -158,6 +159,9 @@ class Newton(Solver[NewtonState]):
         dw = head(terms.aim(level, rest, 1.0 if step >= _SHORT else step**2), rest)
         if terms.linear:
             dw = _lengthen(terms, head, dw, level, rest)
+        if terms.longest < _STUCK:  # back to where all cones share alike
+            rest = 0.0
+            dw = head(terms.aim(terms.total / terms.count, rest, 0.0), rest)
         if np.isfinite(dw).all():
             self._search(problem, state, dw, rest)
         else:  # rounding errors rule
