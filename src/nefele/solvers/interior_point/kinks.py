@@ -194,21 +194,21 @@ def fits(problem: Problem) -> bool:
 
 
 def force(problem: Problem) -> float:
-    """Sum of all rows' steepest slopes; inf where some loss has no bound on its slopes."""
+    """What all losses together can pull: steepest slopes of rows with kinks, gradients at zero.
+
+    Curved losses may pull harder elsewhere, though hardly much harder where they are less.
+    """
     total = 0.0
     for _, part in parts_of(problem):
-        if not rowwise(part):
-            if part.labelled.any():
-                return np.inf
+        if isinstance(part, BoundPiecewise):
+            steepest = np.maximum(-part.low, part.high)
+        elif bent(part):
+            steepest = np.full(part.data.n_rows, part.loss.delta)  # type: ignore[attr-defined]
+        else:
+            total += float(np.abs(part.grad(np.zeros((part.n_nodes, part.d)))).sum())
             continue
-        assert isinstance(part, BoundPointwise)
-        steepest = (
-            np.maximum(-part.low, part.high)
-            if isinstance(part, BoundPiecewise)
-            else np.full(part.data.n_rows, part.loss.delta)  # type: ignore[attr-defined]
-        )
-        total += float(part.data.row_weight @ (steepest * np.abs(part.data.X).sum(axis=1)))
-        total += float(part.lasso.sum())
+        data = part.data  # type: ignore[attr-defined]
+        total += float(data.row_weight @ (steepest * np.abs(data.X).sum(axis=1)))
     return total
 
 

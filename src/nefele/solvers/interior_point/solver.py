@@ -79,7 +79,7 @@ class Newton(Solver[NewtonState]):
     ([0.5, 3.5], True)
     """
 
-    doubts_after = 20
+    doubts_after = 40
 
     fits = staticmethod(fits)
     pays = staticmethod(pays)

@@ -35,7 +35,7 @@ class Terms:
         sources = kinks.sources(problem, ~alone)
         count, edges = sum(len(source.s) for source in sources), cone_count(problem)
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
-        self.strength = _strength(problem) if sources else problem.scale
+        self.strength = _strength(problem)
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
         self.parts: list[Any] = [self.edges] if self.rows is None else [self.edges, self.rows]
@@ -195,10 +195,10 @@ def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) 
 
 
 def _strength(problem: Problem) -> Array:
-    """The scale lam A_e, or as much of it as the slopes of all rows together can use.
+    """The scale lam A_e, or as much of it as all losses together can use.
 
-    No optimal flow needs more than their sum, times two for a ridge: beyond it neighbours are
-    equal anyway, and a ball much larger than the flow only brings rounding errors.
+    Hardly any optimal flow needs more: beyond it neighbours are equal anyway, and a ball much
+    larger than the flow only brings rounding errors.
     """
     if not problem.penalty.is_norm:
         return problem.scale
