@@ -165,16 +165,19 @@ class Problem:
                 total += variation(self, w)
         return float(total)
 
-    def certificate(self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0) -> Certificate:
+    def certificate(
+        self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0, direct: bool = False
+    ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
-        that proves a relative gap of `tol` is not improved further.
+        that proves a relative gap of `tol` is not improved further. `direct` solves small systems
+        by factors, not by conjugate gradients.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = run_alone(certify(self, w, u, firm=firm, tol=tol))
-        return replace(found, origin=Origin(w, u, firm, tol))
+            found = run_alone(certify(self, w, u, firm=firm, tol=tol, direct=direct))
+        return replace(found, origin=Origin(w, u, firm, tol, direct))
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""

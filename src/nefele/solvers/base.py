@@ -39,8 +39,6 @@ class Solver(ABC, Generic[S]):
 
     #: Iterations when the caller gives no max_iter.
     max_iter: int = 50_000
-    #: Iterations after which a slow solve asks whether there is a minimiser.
-    doubts_after: int = 200
     #: Fields of the state, numbers or arrays, that a resumed solve needs beside w and u.
     kept: tuple[str, ...] = ()
 
@@ -107,6 +105,10 @@ class Solver(ABC, Generic[S]):
 
     def promising(self, problem: Problem, state: S, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones."""
+        return False
+
+    def doubtful(self, state: S) -> bool:
+        """Whether to ask at once if there is a minimiser, since it should have been found."""
         return False
 
     def adapt(self, problem: Problem, state: S, gap: float) -> None:

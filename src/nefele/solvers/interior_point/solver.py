@@ -79,8 +79,6 @@ class Newton(Solver[NewtonState]):
     ([0.5, 3.5], True)
     """
 
-    doubts_after = 40
-
     fits = staticmethod(fits)
     pays = staticmethod(pays)
 
@@ -212,7 +210,10 @@ class Newton(Solver[NewtonState]):
             return True
         if state.move is None:  # no step has succeeded yet
             return False
-        if terms.total > min(20 * tol * state.size, 0.5 * state.asked):
+        ahead = terms.total
+        if not terms.count:
+            ahead = state.length * float(np.abs(state.slope).sum())
+        if ahead > min(20 * tol * state.size, 0.5 * state.asked):
             return False
         diff, penalty, scale = problem.graph.diff(state.w), problem.penalty, terms.strength
         spent = float(scale @ penalty.value(diff))
@@ -223,7 +224,7 @@ class Newton(Solver[NewtonState]):
         left += terms.row_residual(state.w)
         if left > 0.9 * tol * state.size:
             return False
-        state.asked = terms.total
+        state.asked = ahead
         return True
 
     def certify(
@@ -239,7 +240,7 @@ class Newton(Solver[NewtonState]):
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
-        plain = problem.certificate(w, u, tol=tol)
+        plain = problem.certificate(w, u, tol=tol, direct=True)
         if exact or state.start is not None or not (problem.coupled and problem.penalty.is_norm):
             return w, plain
         together = _fuse(problem, w, u)
@@ -292,6 +293,10 @@ class Newton(Solver[NewtonState]):
         arrays: dict[str, Array],
     ) -> None:
         state.take(problem, scalars, arrays)
+
+    def doubtful(self, state: NewtonState) -> bool:
+        """Interior-point steps end at a minimiser, if there is one."""
+        return state.rescue is not None or _at_end(state)
 
     def adapt(self, problem: Problem, state: NewtonState, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""

@@ -27,6 +27,7 @@ from nefele.solvers.loop.stages import fallen, slow, stage_length, stalled
 Callback = Callable[[Record], Any]
 
 _LARGE = 50_000  # numbers in u from which a guess comes first
+_ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
 _NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 
 
@@ -218,7 +219,8 @@ class _Loop:
 
     def escapes(self) -> bool:
         """Whether the solve gets nowhere since there is no minimiser to go to; asked once."""
-        if self.k < self.solver.doubts_after or self.bounded or not slow(self.history, self.proof):
+        late = self.k >= _ESCAPE and slow(self.history, self.proof)
+        if self.bounded or not (late or self.solver.doubtful(self.state)):
             return False
         assert self.best.w is not None
         self.bounded = not self.problem.unbounded(self.best.w).any()
