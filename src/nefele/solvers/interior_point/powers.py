@@ -25,6 +25,7 @@ from nefele.solvers.interior_point.cones import form
 
 _NEAR = 0.7  # how far from the central path a step may end, in the norm of its Hessian
 _NEARER = 0.95  # a cone that is farther away already must come nearer by so much
+_RIDGES = (0.0, 1e-14, 1e-10)  # relative to a unit diagonal
 _SHRINK, _TRIES = 0.8, 40
 _DIRECTION = ("dv", "dh", "du", "longest", "_change")
 
@@ -188,7 +189,13 @@ def _solve(blocks: Array, right: Array) -> Array:
     """Solutions for positive definite blocks, scaled to a unit diagonal first."""
     root = np.sqrt(np.einsum("ejj->ej", blocks))[:, :, None]
     scaled = blocks / root / np.swapaxes(root, 1, 2)
-    return np.asarray(np.linalg.solve(scaled, right / root) / root)
+    eye = np.eye(blocks.shape[1])
+    for ridge in _RIDGES:
+        try:
+            return np.asarray(np.linalg.solve(scaled + ridge * eye, right / root) / root)
+        except np.linalg.LinAlgError:
+            continue
+    return np.full(right.shape, np.nan)  # overflowed: no step is good
 
 
 def _norm(u: Array, q: float) -> Array:

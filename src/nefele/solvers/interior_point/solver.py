@@ -54,6 +54,7 @@ _WARM = 0.1  # least first sum of x^T z at a given start, in units of the object
 _CAUTION = 2.0  # the same in units of the start's error
 _NEARER = 0.3  # error of a given start, relative to that of zero, up to which it is used
 _SLACK = 1e-2  # share of the predicted progress that a step must make
+_WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
 _LAGGING = 1e-4  # sum of x^T z in units of what the slopes count, below which it waits for them
@@ -160,10 +161,12 @@ class Newton(Solver[NewtonState]):
         if terms.longest < _STUCK:  # back to where all cones share alike
             rest = 0.0
             dw = head(terms.aim(terms.total / terms.count, rest, 0.0), rest)
-        if np.isfinite(dw).all():
-            self._search(problem, state, dw, rest)
-        else:  # rounding errors rule
+        if not np.isfinite(dw).all():  # rounding errors rule
             state.failures = np.inf
+        elif not self._search(problem, state, dw, rest, _WORTH):
+            # Far from linear: towards stationary points alone, without second-order terms.
+            dw = head(terms.aim(terms.total / terms.count, 1.0, 0.0), 1.0)
+            self._search(problem, state, dw, 1.0)
 
     def _ahead(self, state: NewtonState) -> bool:
         """Whether the cones are much nearer to their end than the slopes of curved losses."""
@@ -172,13 +175,20 @@ class Newton(Solver[NewtonState]):
         left = state.length * float(np.abs(state.slope).sum())
         return not terms.linear and terms.total < _LAGGING * left
 
-    def _search(self, problem: Problem, state: NewtonState, dw: Array, rest: float) -> None:
-        """Halve the step until the sum of x^T z and of the slopes' sizes falls enough."""
+    def _search(
+        self, problem: Problem, state: NewtonState, dw: Array, rest: float, least: float = 0.0
+    ) -> bool:
+        """Halve the step until the sum of x^T z and of the slopes' sizes falls enough.
+
+        Returns False, without a step, where that takes a step shorter than `least`.
+        """
         terms = state.terms
         assert terms is not None
         before = terms.total + state.length * float(np.abs(state.slope).sum())
         step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
+            if step < least and not terms.linear:
+                return False
             w = state.w + step * dw
             slope = _slope(terms, w, state.alone, step)
             if not np.isfinite(slope).all():
@@ -189,11 +199,12 @@ class Newton(Solver[NewtonState]):
                 state.w, state.u = w, terms.flow
                 state.slope = _slope(terms, w, state.alone) if terms.linear else slope
                 state.move, state.damp = dw, 0.1 * state.damp
-                return
+                return True
             step *= 0.5
         size = float(np.abs(state.slope).max())
         state.damp = max(10 * state.damp, 1e-3 * size / (state.length or 1.0))
         state.failures += 1
+        return True
 
     def _rescue(self, problem: Problem, state: NewtonState) -> None:
         solver, w, u = PrimalDual(), state.w, state.u

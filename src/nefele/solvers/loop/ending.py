@@ -27,11 +27,12 @@ def finish(
     n_iter: int,
     history: list[Record],
     proof: bool,
+    unbounded: NDArray[np.bool_] | None = None,
 ) -> Result:
-    """The best point as a result."""
+    """The best point as a result; `unbounded` are nodes known to have no minimiser."""
     assert best.w is not None
     assert best.dual is not None
-    unbounded = problem.unbounded(best.w)
+    unbounded = problem.unbounded(best.w) if unbounded is None else unbounded
     return Result(
         problem=problem,
         w=best.w,

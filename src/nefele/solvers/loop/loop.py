@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._threads import one_blas_thread
@@ -76,7 +77,7 @@ def run(
         status = loop.close(status, w0, u0)
     if solver.perturbed and status is Status.FINISHED:
         status = Status.PERTURBED
-    result = finish(problem, loop.best, status, loop.k, loop.history, certify)
+    result = finish(problem, loop.best, status, loop.k, loop.history, certify, loop.unbounded)
     if status is Status.UNBOUNDED and loop.k < limit:
         result = _hold(result, solver, tol, limit - loop.k, callback, certify)
     warn(result, tol, certify)
@@ -144,6 +145,7 @@ class _Loop:
         self.due = stage_length(0)
         self.told: Record | None = None
         self.bounded = False  # whether a minimiser is known to exist
+        self.unbounded: NDArray[np.bool_] | None = None  # nodes known to have none
 
     def _take_up(self, saved: Saved) -> None:
         """Go on where a checkpoint was written; what it holds of proofs is proven again."""
@@ -183,7 +185,7 @@ class _Loop:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self.save()
                 continue
-            self.stage += 1
+            self.stage += self.k >= self.due  # what a solver asks for beside these does not count
             self.due = self.k + stage_length(self.stage)
             self.examine()
             if not np.isfinite(self.best.latest):
@@ -219,11 +221,13 @@ class _Loop:
 
     def escapes(self) -> bool:
         """Whether the solve gets nowhere since there is no minimiser to go to; asked once."""
+        sure = self.solver.doubtful(self.state)
         late = self.k >= _ESCAPE and slow(self.history, self.proof)
-        if self.bounded or not (late or self.solver.doubtful(self.state)):
+        if self.bounded or not (late or sure):
             return False
-        assert self.best.w is not None
-        self.bounded = not self.problem.unbounded(self.best.w).any()
+        found = self.problem.unbounded(None if sure else self.best.w)
+        self.bounded = not found.any()
+        self.unbounded = None if self.bounded else found
         return not self.bounded
 
     def examine(self, exact: bool = False) -> None:
