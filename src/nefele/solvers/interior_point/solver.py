@@ -60,6 +60,7 @@ _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen
 _LAGGING = 1e-4  # sum of x^T z in units of what the slopes count, below which it waits for them
 _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
+_SPARE, _ENOUGH = 0.02, 10.0  # share of balls used below which they shrink, to so many flows
 _MOST_STEPS, _MOST_FAILURES = 80, 8
 
 
@@ -104,15 +105,19 @@ class Newton(Solver[NewtonState]):
         else:
             state.w[~alone], state.u[:] = 0.0, 0.0
             value = float(loss.value(state.w).sum())
-        value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
-        state.terms = Terms(problem, state.w, state.u, value, alone)
         state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        self._begin(problem, state, value)
+        return state
+
+    def _begin(self, problem: Problem, state: NewtonState, value: float) -> None:
+        """Cones around the state's w and u, which share `value`."""
+        value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
+        state.terms = Terms(problem, state.w, state.u, value, state.alone, state.cap)
         state.u = state.terms.flow
-        state.slope = _slope(state.terms, state.w, alone)
+        state.slope = _slope(state.terms, state.w, state.alone)
         reach = float(np.abs(state.slope).sum())
         state.length = value / reach if reach > 0 else 0.0
         state.size = abs(problem.objective_at_zero)
-        return state
 
     def step(self, problem: Problem, state: NewtonState) -> None:
         if state.rescue is not None:
@@ -207,6 +212,18 @@ class Newton(Solver[NewtonState]):
         return True
 
     def _rescue(self, problem: Problem, state: NewtonState) -> None:
+        """Begin again with smaller balls if flows hardly use them, else go on in another way.
+
+        Where balls are much larger than flows, neighbours are equal but for rounding errors, which
+        huge weights make large over graphs with cycles.
+        """
+        used = _used(state)
+        if 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max())):  # type: ignore[union-attr]
+            state.cap, state.steps, state.failures = _ENOUGH * used, 0.0, 0.0
+            state.damp, state.asked, state.move = 0.0, np.inf, None
+            state.w[~state.alone], state.u = 0.0, np.zeros_like(state.u)
+            self._begin(problem, state, float(problem.loss.value(state.w).sum()))
+            return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
             w, u = np.where(state.alone[:, None], w, 0.0), np.zeros_like(u)
@@ -333,6 +350,14 @@ def _lengthen(
             break
         dw = other
     return dw
+
+
+def _used(state: NewtonState) -> float:
+    """The largest flow in units of its norm, or 0 where there are no balls."""
+    terms = state.terms
+    if terms is None or not terms.problem.penalty.is_norm or not np.isfinite(state.u).all():
+        return 0.0
+    return float(terms.problem.penalty.dual_norm(state.u).max(initial=0.0))
 
 
 def _at_end(state: NewtonState) -> bool:

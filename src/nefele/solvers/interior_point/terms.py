@@ -29,13 +29,19 @@ class Terms:
     """
 
     def __init__(
-        self, problem: Problem, w: Array, u: Array, value: float, alone: NDArray[np.bool_]
+        self,
+        problem: Problem,
+        w: Array,
+        u: Array,
+        value: float,
+        alone: NDArray[np.bool_],
+        cap: float = np.inf,
     ) -> None:
         self.problem, self.graph, self.smooth = problem, problem.graph, kinks.Smooth(problem)
         sources = kinks.sources(problem, ~alone)
         count, edges = sum(len(source.s) for source in sources), cone_count(problem)
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
-        self.strength = _strength(problem)
+        self.strength = np.minimum(_strength(problem), cap)
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
         self.parts: list[Any] = [self.edges] if self.rows is None else [self.edges, self.rows]
