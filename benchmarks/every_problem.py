@@ -47,6 +47,16 @@ def attempt(problem: Any, limit: float = LIMIT) -> tuple[float, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = solve(problem, tol=TOL)
+    except SystemError:  # the interrupt met compiled code: stop at an examined point instead
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        seconds = time.process_time() - started
+
+        def late(record: Any) -> bool:
+            return time.process_time() - started > seconds
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = solve(problem, tol=TOL, callback=late, max_iter=2000)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)

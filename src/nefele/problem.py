@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
-from nefele.losses.base import BoundLoss
+from nefele.losses.base import BoundLoss, Duals
 from nefele.penalties import as_penalty
 from nefele.program import Program, run_alone
 
@@ -166,17 +167,25 @@ class Problem:
         return float(total)
 
     def certificate(
-        self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0, direct: bool = False
+        self,
+        w: Any,
+        u: Any,
+        *,
+        firm: bool = False,
+        tol: float = 0.0,
+        direct: bool = False,
+        duals: Sequence[Duals] | None = None,
     ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further. `direct` solves small systems
-        by factors, not by conjugate gradients.
+        by factors, not by conjugate gradients; `duals` are what a solver knows of the losses' duals.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = run_alone(certify(self, w, u, firm=firm, tol=tol, direct=direct))
+            proof = certify(self, w, u, firm=firm, tol=tol, direct=direct, duals=duals)
+            found = run_alone(proof)
         return replace(found, origin=Origin(w, u, firm, tol, direct))
 
     def inside(self, u: Array) -> Array:

@@ -47,6 +47,11 @@ class Status(StrEnum):
     PERTURBED = "perturbed, no guarantee"
 
     @property
+    def reached(self) -> bool:
+        """Whether a certified gap is within the tolerance, with nodes held or not."""
+        return self in (Status.OPTIMAL, Status.HELD)
+
+    @property
     def advice(self) -> str:
         """What the user may do."""
         return _ADVICE[self]
@@ -173,7 +178,7 @@ class Result:
     @property
     def converged(self) -> bool:
         """Whether the certified gap is within the tolerance, nodes that are held included."""
-        return self.status in (Status.OPTIMAL, Status.HELD)
+        return self.status.reached
 
     def __getitem__(self, node: Any) -> Array:
         """Parameters of the node with this id, shape (d,)."""

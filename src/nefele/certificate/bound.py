@@ -15,6 +15,7 @@ domain is scaled back, flow and loss duals of a component together, which keeps 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from nefele.certificate.correction import (
     variation,
 )
 from nefele.certificate.posed import Posed, inside
-from nefele.losses.base import DualPoint
+from nefele.losses.base import DualPoint, Duals
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
@@ -114,6 +115,7 @@ def certify(
     firm: bool = False,
     tol: float = 0.0,
     direct: bool = False,
+    duals: Sequence[Duals] | None = None,
 ) -> Program[Certificate]:
     """Bound objective(w) - optimum with the help of the flow u: a program for each part.
 
@@ -121,6 +123,7 @@ def certify(
     that only the flow inside the clusters needs correction; for a whole problem only. A bound that
     proves a relative gap of `tol` need not be improved. `direct` factorises small systems, which is
     more accurate and mostly faster than the conjugate gradients that all parts of a network share.
+    `duals` are those of rows and l1 terms that a solver knows better than w tells.
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
@@ -130,6 +133,8 @@ def certify(
     dual = problem.loss.dual_point(w, -out)
     if (yield from largest(dual is None)) or dual is None:
         return (yield from _radius_bound(problem, w, seen, u, objective))
+    if duals is not None:
+        dual.adopt(duals, w)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     unit = 0.0 if only_flow else (yield from typical(problem, w))
     system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
@@ -183,7 +188,7 @@ def _bound(
     The flow u is corrected already, and may change further.
     """
     parts, on = problem.parts, problem.counted
-    dual, x = copy.copy(dual), x[problem.own]
+    dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
     off = np.abs(dual.flow() + problem.outflow(u))

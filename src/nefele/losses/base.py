@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infi
 _NEWTON_STEPS, _HALVINGS = 100, 40  # at most, of a pooled fit and of each of its steps
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
+
+
+# Row duals a, shape (n_rows,), and duals of |w_ij|, shape (n_nodes, d); None where not known.
+Duals = tuple[Array | None, Array | None]
 
 
 class Loss(ABC):
@@ -247,6 +252,10 @@ class DualPoint(ABC):
     @abstractmethod
     def settle(self, x: Array) -> None:
         """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind."""
+        return None
 
     @abstractmethod
     def domain_ratio(self) -> Array:

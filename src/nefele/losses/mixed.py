@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.losses.base import BoundLoss, DualPoint
+from nefele.losses.base import BoundLoss, DualPoint, Duals
 
 Part = tuple[NDArray[np.int64], BoundLoss]
 
@@ -137,6 +137,10 @@ class MixedDual(DualPoint):
     def settle(self, x: Array) -> None:
         for nodes, dual in self.duals:
             dual.settle(x[nodes])
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        for pair, (nodes, dual) in zip(duals, self.duals, strict=True):
+            dual.adopt([pair], w[nodes])
 
     def domain_ratio(self) -> Array:
         return self._gather(lambda dual, _: dual.domain_ratio())

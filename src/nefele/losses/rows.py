@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, DualPoint
+from nefele.losses.base import BoundLoss, DualPoint, Duals
 
 _LARGEST = 1e153  # features whose squares can still be summed
 _NEWTON_STEPS = 100
@@ -209,6 +210,11 @@ class RowDual(DualPoint):
     def settle(self, x: Array) -> None:
         self.a = self.a - self.loss.row_bend(self.z, self.loss.predict(x))
         self.zeta = self.zeta - 2 * self.loss.ridge * x
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        rows, entries = duals[0]
+        self.a = self.a if rows is None else rows
+        self.nu = self.nu if entries is None else entries
 
     def domain_ratio(self) -> Array:
         return node_max(self.loss.data, self.loss.row_ratio(self.a))

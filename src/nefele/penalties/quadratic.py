@@ -64,6 +64,11 @@ class Quadratic(Penalty):
     def mix(self, v: Array) -> Array:
         return (v @ self._vectors * self._values) @ self._vectors.T
 
+    def within(self, u: Array) -> Array:
+        if (self._values > 0).all():
+            return u
+        return (u @ self._vectors * (self._values > 0)) @ self._vectors.T
+
     @property
     def mixing(self) -> dict[str, Any]:
         return {"mix": self.mix, "stretch": self.Q.diagonal()}

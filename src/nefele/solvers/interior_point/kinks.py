@@ -45,6 +45,9 @@ class Source(Protocol):
     def gram(self, weight: Array) -> Array:
         """The adjoint of `predict` times weights times `predict`, shape (n_nodes, d, d)."""
 
+    def as_duals(self, u: Array) -> tuple[BoundLoss, Array | None, Array | None]:
+        """The loss, and these flows as duals of its rows or of its l1 terms."""
+
 
 class Rows:
     """The rows of a loss with kinks, at nodes that are `on`; `nodes` are those of the loss."""
@@ -74,6 +77,14 @@ class Rows:
         """X^T diag(weight) X of each node."""
         return self._placed(self.loss._weighted_gram(self._all(weight)))
 
+    def as_duals(self, u: Array) -> tuple[BoundLoss, Array | None, Array | None]:
+        """Row duals; rows without a cone have their slope."""
+        loss, data = self.loss, self.loss.data
+        middle = (loss.low + loss.high) / 2 if isinstance(loss, BoundPiecewise) else 0.0
+        a = np.zeros(data.n_rows) + middle
+        a[self.rows] += u / data.row_weight[self.rows]
+        return loss, a, None
+
     def _all(self, values: Array) -> Array:
         out = np.zeros(self.loss.data.n_rows)
         out[self.rows] = values
@@ -90,8 +101,10 @@ class Rows:
 class Entries:
     """Weights of |w_ij| in a lasso."""
 
-    def __init__(self, lasso: Array, nodes: Index, n_nodes: int, on: Mask) -> None:
+    def __init__(self, loss: Any, nodes: Index, n_nodes: int, on: Mask) -> None:
+        self.loss, lasso = loss, loss.lasso
         i, self.j = np.nonzero(np.where(on[nodes][:, None], lasso, 0.0))
+        self._place = i
         self.i, self.shape = nodes[i], (n_nodes, lasso.shape[1])
         self.s, self.y = lasso[i, self.j], np.zeros(len(i))
         self.soft = np.zeros(len(i))
@@ -111,6 +124,12 @@ class Entries:
         out = np.zeros((*self.shape, self.shape[1]))
         out[self.i, self.j, self.j] = weight
         return out
+
+    def as_duals(self, u: Array) -> tuple[BoundLoss, Array | None, Array | None]:
+        """Duals of |w_ij|."""
+        out = np.zeros_like(self.loss.lasso)
+        out[self._place, self.j] = u
+        return self.loss, None, out
 
 
 class Smooth:
@@ -171,8 +190,16 @@ def sources(problem: Problem, on: Mask) -> list[Source]:
         if rowwise(part):
             found.append(Rows(part, nodes, problem.graph.n_nodes, on))
         if isinstance(part, BoundRows) and part.lasso.any():
-            found.append(Entries(part.lasso, nodes, problem.graph.n_nodes, on))
+            found.append(Entries(part, nodes, problem.graph.n_nodes, on))
     return [source for source in found if len(source.s)]
+
+
+def nodes(problem: Problem) -> Mask:
+    """Nodes whose losses have kinks, shape (n_nodes,)."""
+    out = np.zeros(problem.graph.n_nodes, dtype=bool)
+    for where, part in parts_of(problem):
+        out[where] = part.labelled & (rowwise(part) or not part.smooth)
+    return out
 
 
 def present(problem: Problem) -> bool:

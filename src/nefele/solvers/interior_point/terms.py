@@ -176,6 +176,19 @@ class Terms:
         for part in self.parts:
             part.move(step, rest)
 
+    def duals(self) -> list[tuple[Any, Any]]:
+        """What the cones know of the duals of rows and l1 terms, for each kind of loss."""
+        known: dict[int, tuple[Any, Any]] = {}
+        if self.rows is not None:
+            for source, place in zip(self.rows.sources, self.rows._places, strict=True):
+                part, rows, entries = source.as_duals(self.rows.u[place, 0])
+                before = known.get(id(part), (None, None))
+                known[id(part)] = (
+                    before[0] if rows is None else rows,
+                    before[1] if entries is None else entries,
+                )
+        return [known.get(id(part), (None, None)) for _, part in kinks.parts_of(self.problem)]
+
     def row_residual(self, w: Array) -> float:
         """Fenchel-Young residuals of the rows at w."""
         return 0.0 if self.rows is None else self.rows.residual(w)
