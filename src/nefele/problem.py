@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
-from nefele.losses.base import BoundLoss
+from nefele.losses.base import BoundLoss, Duals
 from nefele.penalties import as_penalty
 from nefele.program import Program, run_alone
 
@@ -180,16 +181,27 @@ class Problem:
                 total += variation(self, w)
         return float(total)
 
-    def certificate(self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0) -> Certificate:
+    def certificate(
+        self,
+        w: Any,
+        u: Any,
+        *,
+        firm: bool = False,
+        tol: float = 0.0,
+        direct: bool = False,
+        duals: Sequence[Duals] | None = None,
+    ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
-        that proves a relative gap of `tol` is not improved further.
+        that proves a relative gap of `tol` is not improved further. `direct` solves small systems
+        by factors, not by conjugate gradients; `duals` are what a solver knows of the losses' duals.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = run_alone(certify(self, w, u, firm=firm, tol=tol))
-        return replace(found, origin=Origin(w, u, firm, tol))
+            proof = certify(self, w, u, firm=firm, tol=tol, direct=direct, duals=duals)
+            found = run_alone(proof)
+        return replace(found, origin=Origin(w, u, firm, tol, direct))
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
@@ -205,8 +217,37 @@ class Problem:
         out = self.loss.unbounded(self.parts, w)[self.parts]
         personal = self.penalty.personal(self.d)
         if self.coupled and personal.shape[1]:
-            out |= self.loss.unbounded(np.arange(self.graph.n_nodes), w, personal)
+            out |= self.loss.unbounded_nodes(self.parts, personal, w)
         return out
+
+    def hold(self, nodes: NDArray[np.bool_], strength: float = 1e-6) -> tuple[Problem, Array] | None:
+        """The problem with a tiny ridge at some nodes, so that they cannot run away.
+
+        Returns it with the weights of w_ij^2, shape (n_nodes, d): `strength` times the curvature
+        of each loss at zero. None when a loss does not know how.
+
+        Examples
+        --------
+        >>> from nefele import Graph, LocalData, Problem
+        >>> data = LocalData.from_list([([[1.0]], [1.0]), ([[1.0], [1.0]], [1.0, -1.0])])
+        >>> problem = Problem(Graph.from_edges([(0, 1)]), data, "logistic", lam=0.1)
+        >>> problem.hold(np.array([True, False]))[1].tolist()
+        [[2.5e-07], [0.0]]
+        """
+        hess = self.loss.hess(np.zeros((self.graph.n_nodes, self.d)))
+        if hess is None:
+            size = np.repeat(self.loss.curvature()[:, None], self.d, axis=1)
+        else:
+            size = np.einsum("ijj->ij", hess)
+        most = size.max(axis=1, keepdims=True)
+        size = np.where(most > 0, np.maximum(size, 1e-6 * most), 1.0)
+        ridge = np.where((nodes & self.loss.labelled)[:, None], strength * size, 0.0)
+        loss = self.loss.held(ridge)
+        if loss is None:
+            return None
+        other = self.with_lam(self.lam)
+        other.loss = loss
+        return other, ridge
 
     def gap(self, w: Any, u: Any) -> float:
         """Certified upper bound on objective(w) - optimum."""

@@ -43,8 +43,14 @@ class Status(StrEnum):
     STOPPED = "stopped"
     UNCERTIFIED = "uncertified"
     UNBOUNDED = "unbounded"
+    HELD = "optimal except for held nodes"
     FAILED = "failed"
     PERTURBED = "perturbed, no guarantee"
+
+    @property
+    def reached(self) -> bool:
+        """Whether a certified gap is within the tolerance, with nodes held or not."""
+        return self in (Status.OPTIMAL, Status.HELD)
 
     @property
     def advice(self) -> str:
@@ -63,6 +69,8 @@ _ADVICE = {
     "certify=False, from w0=result.w and u0=result.u, for a proof.",
     Status.UNBOUNDED: "The loss has no minimiser, its parameters grow without bound: give it a "
     "regulariser, such as l2=1e-3.",
+    Status.HELD: "Nodes whose loss has no minimiser are held by a tiny ridge, see result.held; all "
+    "others are solved. Give the loss a regulariser, such as l2=1e-3.",
     Status.FAILED: "Numbers overflowed: rescale features and labels to moderate sizes.",
     Status.PERTURBED: "Every update carries noise, which is no guarantee of privacy: measure what "
     "it leaks with nefele.privacy.audit.",
@@ -114,7 +122,7 @@ class Result:
     Attributes
     ----------
     problem : Problem
-        What was solved.
+        What was solved; with status "optimal except for held nodes" these have a ridge in it.
     w : array of shape (n_nodes, d)
         Parameters of each node, in graph order.
     u : array of shape (n_edges, d)
@@ -138,6 +146,9 @@ class Result:
         Examined points: iteration, objective, gap, seconds, guess, rate.
     undetermined, unbounded : bool arrays of shape (n_nodes,)
         Nodes of components without data; nodes whose loss has no minimiser.
+    held : array of shape (n_nodes, d), optional
+        Weights of w_ij^2 that were added to hold nodes without a minimiser, zero at all others.
+        Objective and gap are then those of the problem with these terms.
 
     Examples
     --------
@@ -163,11 +174,12 @@ class Result:
     history: list[Record] = field(repr=False)
     undetermined: NDArray[np.bool_] = field(repr=False)
     unbounded: NDArray[np.bool_] = field(repr=False)
+    held: Array | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def converged(self) -> bool:
-        """Whether the certified gap is within the tolerance."""
-        return self.status is Status.OPTIMAL
+        """Whether the certified gap is within the tolerance, nodes that are held included."""
+        return self.status.reached
 
     def __getitem__(self, node: Any) -> Array:
         """Parameters of the node with this id, shape (d,)."""

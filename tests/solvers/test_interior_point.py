@@ -12,6 +12,7 @@ from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squa
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, Lp, Quadratic
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
 from nefele.solvers.interior_point.cones import Cones, _central
+from tests.contracts.cases import N_NODES, Tripled, UserGrad
 from tests.problems import chain_problem, random_data
 from tests.reference.oracle import oracle
 from tests.solvers.problems import name, quiet, wooded
@@ -334,10 +335,10 @@ def test_a_path_over_a_chain():
         (lambda: chain_problem(n=200, loss=Logistic()), Newton),
         (lambda: chain_problem(n=5), PrimalDual),
         (lambda: chain_problem(n=200, penalty="linf"), Newton),
-        (lambda: chain_problem(n=200, loss=Squared(l1=0.1)), PrimalDual),
+        (lambda: chain_problem(n=200, loss=Squared(l1=0.1)), Newton),
         (lambda: chain_problem(n=200, loss="absolute"), Newton),
         (lambda: chain_problem(n=3, loss=Hinge(), penalty="squared_l2"), Newton),
-        (lambda: chain_problem(n=3, loss=Hinge(), penalty=Lp(3)), PrimalDual),
+        (lambda: chain_problem(n=3, loss=Hinge(), penalty=Lp(3)), Newton),
         (lambda: chain_problem(n=200, penalty="squared_l2"), QuadraticCG),
         (lambda: chain_problem(n=20, d=40), PrimalDual),
         (lambda: wooded(n=200, shape="forest"), Newton),
@@ -363,16 +364,14 @@ def test_a_star_with_many_leaves():
     ("build", "message"),
     [
         (
-            lambda: solve(wooded(penalty=Lp(3)), "newton"),
-            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty and a loss with gradient "
-            "and Hessian, or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
-            "Lp(p=3) and BoundSquared.",
+            lambda: solve(Problem(chain(N_NODES), None, UserGrad(), lam=1.0), "newton"),
+            "Newton needs one of nefele's penalties and losses with gradients and Hessians, or "
+            "with kinks that it knows: those of nefele. Got L2Norm() and UserLoss.",
         ),
         (
-            lambda: solve(wooded(penalty=Quadratic(np.eye(2))), "newton"),
-            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty",
+            lambda: solve(wooded(penalty=Tripled()), "newton"),
+            "Newton needs one of nefele's penalties",
         ),
-        (lambda: solve(wooded(Squared(l1=1.0)), "newton"), "Newton needs L2Norm, L1Norm, LinfNorm"),
         (
             lambda: solve(
                 Problem(

@@ -6,14 +6,25 @@ import pytest
 from nefele import ConvexClustering, DataWarning, Graph, LocalData, Problem, path, solve
 from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm
-from nefele.losses import Absolute, Hinge, Logistic, Squared
-from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Quadratic, SquaredL2
+from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Squared
+from nefele.penalties import (
+    HuberPenalty,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Partial,
+    Quadratic,
+    SquaredL2,
+)
 from nefele.solvers import Newton, PrimalDual, as_solver
 from nefele.solvers.interior_point.faces import Faces, _sum_of_others
+from nefele.solvers.interior_point.kinks import Smooth, sources
 from nefele.solvers.interior_point.reach import pays
 from nefele.solvers.interior_point.rows import RowCones
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual.quotient import same_clusters
+from tests.contracts.cases import Tripled
 from tests.problems import chain_problem, kind_of, random_data, random_graph, random_problem
 from tests.reference.oracle import oracle
 from tests.solvers.problems import name, quiet, wooded
@@ -188,15 +199,17 @@ def test_rows_give_the_loss_and_slopes_inside_their_boxes(loss):
     problem = tangled(loss, L2Norm(), 0)
     bound, rng = problem.loss, np.random.default_rng(0)
     w = rng.standard_normal((problem.graph.n_nodes, 2))
-    rows = RowCones(bound, w, 1e-13, np.ones(len(w), dtype=bool))
-    assert rows.count == RowCones.number(bound, np.ones(len(w), dtype=bool)) < bound.data.n_rows
+    found = sources(problem, np.ones(len(w), dtype=bool))
+    rows = RowCones(found, w, 1e-13)
+    assert rows.count == len(found[0].s) < bound.data.n_rows
     gap = rows.off_labels(w)[:, 0]
     linear = (
         bound.data.row_weight * (bound.low + bound.high) / 2 * (bound.predict(w) - bound.data.y)
     )
     value = rows.s @ np.abs(gap) + linear.sum()
     assert value == pytest.approx(bound.value(w).sum())
-    slope = rows.linear + rows.to_nodes(rows.s * np.sign(gap))
+    smooth = Smooth(problem)
+    slope = smooth.grad(np.zeros_like(w)) + rows.to_nodes(rows.s * np.sign(gap))
     np.testing.assert_allclose(slope, bound.grad(w), atol=1e-12)
 
 
@@ -335,9 +348,13 @@ def test_convex_clustering_with_the_linf_norm():
         (lambda: random_problem(0, Absolute(), "l2"), Newton),
         (lambda: random_problem(0, Hinge(), "squared_l2"), Newton),
         (lambda: random_problem(0, Squared(), "linf"), Newton),
-        (lambda: random_problem(0, Squared(l1=0.1), "linf"), PrimalDual),
-        (lambda: random_problem(0, Squared(), Lp(np.inf)), PrimalDual),
-        (lambda: random_problem(0, Absolute(), Lp(3)), PrimalDual),
+        (lambda: random_problem(0, Squared(l1=0.1), "linf"), Newton),
+        (lambda: random_problem(0, Squared(), Lp(np.inf)), Newton),
+        (lambda: random_problem(0, Absolute(), Lp(3)), Newton),
+        (lambda: random_problem(0, Squared(), Lp(3)), Newton),
+        (lambda: random_problem(0, Squared(), Partial(L2Norm(), [0])), Newton),
+        (lambda: random_problem(0, HuberLoss(), "l2"), Newton),
+        (lambda: random_problem(0, Logistic(), "squared_l2"), Newton),
         (
             lambda: Problem(
                 sbm([300, 300], 0.3, 0.3, seed=0),
@@ -362,8 +379,8 @@ def test_the_guess_of_the_time_knows_bands_from_dense_graphs():
 
 
 def test_what_fits():
-    fitting = {(True, "linf"), (True, "l2"), (False, "linf"), (False, "l2"), (False, "squared_l2")}
-    for smooth in (True, False):
-        for penalty in ("l2", "linf", "squared_l2"):
-            problem = chain_problem(loss=Squared() if smooth else Absolute(), penalty=penalty)
-            assert Terms.fit(problem) is ((smooth, penalty) in fitting)
+    for loss in (Squared(), Absolute(), Squared(l1=0.1), HuberLoss(), Logistic()):
+        for penalty in ("l2", "linf", "squared_l2", Lp(3), Partial(Lp(1.5), [0, 1])):
+            problem = chain_problem(loss=loss, penalty=penalty)
+            assert Terms.fit(problem) and Newton.fits(problem)
+    assert not Terms.fit(chain_problem(penalty=Tripled()))

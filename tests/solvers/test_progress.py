@@ -37,7 +37,7 @@ def test_seconds_left(record, tol, expected):
 @pytest.mark.parametrize("certify", [True, False])
 def test_records_carry_the_rate(certify):
     seen = []
-    result = solve(slow_problem(), tol=1e-9, callback=seen.append, certify=certify)
+    result = solve(slow_problem(), "primal_dual", tol=1e-9, callback=seen.append, certify=certify)
     assert len(seen) > 2 and seen == result.history
     assert seen[0].rate == 0 and any(record.rate > 0 for record in seen)
     assert seen[-1].seconds_left(1e-9) == 0

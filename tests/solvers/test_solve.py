@@ -15,7 +15,7 @@ from nefele import (
     solve,
 )
 from nefele.losses import Logistic, Squared
-from nefele.solvers import Local, PrimalDual, QuadraticCG, Solver, State, as_solver
+from nefele.solvers import Local, Newton, PrimalDual, QuadraticCG, Solver, State, as_solver
 from tests.problems import chain_problem
 
 
@@ -29,7 +29,7 @@ def test_auto_picks_by_problem():
     assert isinstance(as_solver("auto", chain_problem(penalty="squared_l2")), QuadraticCG)
     assert isinstance(as_solver("auto", chain_problem(lam=0.0)), Local)
     lasso = chain_problem(penalty="squared_l2", loss=Squared(l1=0.1))
-    assert isinstance(as_solver("auto", lasso), PrimalDual)
+    assert isinstance(as_solver("auto", lasso), Newton)
     given = PrimalDual(gamma=2.0)
     assert as_solver(given, chain_problem()) is given
 
@@ -96,16 +96,16 @@ def test_without_tol_exactly_max_iter_iterations(solver, rounds):
 
 def test_max_iter_warns_with_the_gap_and_carries_advice():
     with pytest.warns(ConvergenceWarning, match=r"Stopped after 3 iterations with relative gap"):
-        result = solve(slow_problem(), tol=1e-12, max_iter=3)
+        result = solve(slow_problem(), "primal_dual", tol=1e-12, max_iter=3)
     assert result.status is Status.MAX_ITER and result.n_iter == 3
     assert result.status.advice.startswith("Increase max_iter or tol")
-    better = solve(slow_problem(), tol=1e-6)
+    better = solve(slow_problem(), "primal_dual", tol=1e-6)
     assert result.objective - result.gap_abs <= better.objective
 
 
 def test_the_warning_points_at_the_callers_line():
     with pytest.warns(ConvergenceWarning) as caught:
-        solve(slow_problem(), tol=1e-12, max_iter=3)
+        solve(slow_problem(), "primal_dual", tol=1e-12, max_iter=3)
     assert caught[0].filename == __file__
 
 
@@ -116,7 +116,7 @@ def test_max_iter_reached_with_the_tolerance_met_is_optimal():
 
 def test_callback_sees_every_certified_point_once():
     seen = []
-    result = solve(slow_problem(), tol=1e-9, callback=seen.append)
+    result = solve(slow_problem(), "primal_dual", tol=1e-9, callback=seen.append)
     assert seen == result.history and len(seen) > 2
 
 
@@ -124,7 +124,7 @@ def test_callback_sees_every_certified_point_once():
 def test_callback_sees_the_last_point_once_at_max_iter(limit):
     seen = []
     with pytest.warns(ConvergenceWarning):
-        result = solve(slow_problem(), tol=1e-13, max_iter=limit, callback=seen.append)
+        result = solve(slow_problem(), "primal_dual", tol=1e-13, max_iter=limit, callback=seen.append)
     assert seen == result.history and seen[-1].iteration == limit
 
 
@@ -135,7 +135,7 @@ def test_callback_returning_true_stops():
         seen.append(record)
         return True
 
-    result = solve(slow_problem(), tol=1e-12, callback=stop)
+    result = solve(slow_problem(), "primal_dual", tol=1e-12, callback=stop)
     assert result.status is Status.STOPPED and len(seen) == 1
     assert result.n_iter == seen[0].iteration
     assert result.objective == seen[0].objective
@@ -143,7 +143,7 @@ def test_callback_returning_true_stops():
 
 
 def test_other_values_of_the_callback_do_not_stop():
-    result = solve(slow_problem(), tol=1e-6, callback=lambda record: "go on")
+    result = solve(slow_problem(), "primal_dual", tol=1e-6, callback=lambda record: "go on")
     assert result.converged
 
 
@@ -184,7 +184,7 @@ def test_keyboard_interrupt_in_a_step_leaves_a_usable_result():
 
 def test_other_errors_in_a_callback_are_raised():
     with pytest.raises(ZeroDivisionError):
-        solve(slow_problem(), tol=1e-12, callback=lambda record: 1 / 0)
+        solve(slow_problem(), "primal_dual", tol=1e-12, callback=lambda record: 1 / 0)
 
 
 @pytest.mark.parametrize("penalty", ["l2", "squared_l2", "linf"])

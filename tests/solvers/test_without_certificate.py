@@ -70,7 +70,7 @@ def test_a_flow_is_scaled_into_its_balls():
 def test_a_residual_above_the_tolerance_warns():
     problem = chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
     with pytest.warns(ConvergenceWarning, match=r"after 3 iterations with guess .* > tol"):
-        result = solve(problem, tol=1e-9, max_iter=3, certify=False)
+        result = solve(problem, "primal_dual", tol=1e-9, max_iter=3, certify=False)
     assert result.status is Status.MAX_ITER and result.gap == np.inf
 
 

@@ -79,6 +79,7 @@ RULES = Rules(
     excepted=frozenset(
         {
             "solvers/interior_point/cones.py",
+            "solvers/interior_point/kinks.py",
             "solvers/fedrelax.py",
             "solvers/primal_dual/fused.py",
             "solvers/quadratic.py",

@@ -15,6 +15,7 @@ domain is scaled back, flow and loss duals of a component together, which keeps 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from nefele.certificate.correction import (
 )
 from nefele.certificate.posed import Posed, inside
 from nefele.certificate.routing import routed
-from nefele.losses.base import DualPoint
+from nefele.losses.base import DualPoint, Duals
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
@@ -59,6 +60,7 @@ class Origin(NamedTuple):
     u: Array
     firm: bool
     tol: float
+    direct: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,22 @@ class Certificate:
 
 
 def certify(
-    problem: Posed, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
+    problem: Posed,
+    w: Array,
+    u: Array,
+    *,
+    firm: bool = False,
+    tol: float = 0.0,
+    direct: bool = False,
+    duals: Sequence[Duals] | None = None,
 ) -> Program[Certificate]:
     """Bound objective(w) - optimum with the help of the flow u: a program for each part.
 
     `firm` says that w is the optimum of a reduced problem, exactly fused where it should be, so
     that only the flow inside the clusters needs correction; for a whole problem only. A bound that
-    proves a relative gap of `tol` need not be improved.
+    proves a relative gap of `tol` need not be improved. `direct` factorises small systems, which is
+    more accurate and mostly faster than the conjugate gradients that all parts of a network share.
+    `duals` are those of rows and l1 terms that a solver knows better than w tells.
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
@@ -127,9 +138,11 @@ def certify(
     dual = problem.loss.dual_point(w, -out)
     if (yield from largest(dual is None)) or dual is None:
         return (yield from _radius_bound(problem, w, seen, u, objective))
+    if duals is not None:
+        dual.adopt(duals, w)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     unit = 0.0 if only_flow else (yield from typical(problem, w))
-    system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit)
+    system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     if not bounded and tol > 0 and (fed := routed(problem, dual, u, out)) is not None:
@@ -190,7 +203,7 @@ def _bound(
     The flow u is corrected already, and may change further.
     """
     parts, on = problem.parts, problem.counted
-    dual, x = copy.copy(dual), x[problem.own]
+    dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
     off = np.abs(dual.flow() + problem.outflow(u))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._kernels.groups import group_means
+from nefele._systems.direct import SmallGraph
 from nefele._systems.grounded import laplacian_direct, potential
 from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_program, laplacian
 from nefele.certificate.posed import Posed
@@ -26,6 +27,8 @@ from nefele.program import Program, Sum, largest, total
 Index = NDArray[np.int64]
 Room = tuple[Array | None, Array | None]
 
+_FACTOR_SECONDS = 0.5  # of a factorisation that is taken instead of conjugate gradients
+_REFINED, _EXACT = 4, 1e-10  # solves of what the last ones left, and accuracy that is enough
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
 _SPARSE = 1.05  # edges per node up to which there is hardly any fill
@@ -40,8 +43,13 @@ _COMPILED_PENALTIES = {**_COMPILED_NORMS, SquaredL2: 2}
 class LossAndFlow:
     """Corrections shared by the losses and the flow, by block-Jacobi conjugate gradients."""
 
-    def __init__(self, problem: Posed, unit: float) -> None:
+    def __init__(self, problem: Posed, unit: float, direct: bool = False) -> None:
+        """`direct`: by factors of the matrix first, where they can be had soon."""
         self.problem, self.unit, self.direct = problem, unit, False
+        self._pattern: SmallGraph | None = None
+        if direct and problem.whole and problem.coupled:
+            if SmallGraph.seconds(problem.graph, problem.d) <= _FACTOR_SECONDS:
+                self._pattern = SmallGraph(problem.graph, problem.d)
         self._last: BlockLaplacian | None = None
         self._room: tuple[Array, Array] | None = None
         self._right: Array | None = None
@@ -69,6 +77,10 @@ class LossAndFlow:
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
             self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
+        if self._pattern is not None:
+            x = self._by_factors(metric, give, right, rtol)
+            if x is not None:
+                return x, give
         system = laplacian(graph, give, metric, **penalty.mixing, halo=self._halo)
         if self._last is not None and self._last.metric is metric:  # a squared loss: packed once
             system.share(self._last)
@@ -76,11 +88,33 @@ class LossAndFlow:
         fill = None if problem.whole else problem.fill
         small = right.copy() if problem.whole and right.size <= _DENSE else None
         self._room = self._room or (np.empty_like(right), np.empty_like(right))
+        if small is not None and self._pattern is not None:  # these would not do better
+            return _dense_solve(system, small), give
         solving = gradients_program(system, right, rtol, start, fill=fill, room=self._room)
         x, solved = yield from solving
         if not solved and small is not None:
             x = _dense_solve(system, small)
         return x, give
+
+    def _by_factors(self, metric: Array, give: Array, right: Array, rtol: float) -> Array | None:
+        """The solution, or None where it is not accurate; a singular matrix is regularised."""
+        assert self._pattern is not None
+        d = self.problem.d
+        C = self.problem.penalty.mix(np.eye(d)) * give[:, None, :]
+        try:
+            factor = self._pattern.factorise(metric, np.asarray(C))
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+        x, size = np.zeros_like(right), float(np.abs(right).max(initial=0.0))
+        rest = right
+        for _ in range(_REFINED):
+            x = x + factor.solve(rest)[0]
+            flow = (C @ self.problem.graph.diff(x)[..., None])[..., 0]
+            rest = right - (metric @ x[..., None])[..., 0] - self.problem.graph.div(flow)
+            if not np.abs(rest).max(initial=0.0) > min(rtol, _EXACT) * size:
+                break
+        good = np.isfinite(x).all() and np.abs(rest).max(initial=0.0) <= max(rtol, _EXACT) * size
+        return x if good else None
 
     def _give(self, u: Array, most: float) -> Array:
         """The give of each edge, at most so much."""

@@ -227,5 +227,5 @@ def _chosen(
         test.node_sum((predicted - test.y) ** 2 * test.row_weight),
         len(np.unique(model.clusters_)),
         float(model.dual_gap_),
-        "" if status == Status.OPTIMAL else f"{status}: {status.advice}",
+        "" if status.reached else f"{status}: {status.advice}",
     )

@@ -124,7 +124,7 @@ def _estimated(
     facts = {
         "coupling": model.coupling_,
         "gap": float(model.dual_gap_),
-        "problem": "" if status == Status.OPTIMAL else f"{status}: {status.advice}",
+        "problem": "" if status.reached else f"{status}: {status.advice}",
     }
     return model.predict(incomes.X, node_ids=incomes.node_ids), facts
 

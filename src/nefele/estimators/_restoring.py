@@ -120,7 +120,7 @@ def check_restored(model: Any) -> None:
         _CHECKS[name](model, found[name])
     if found.get("_rows") is not None and "_flow" in found:
         model.dual_gap_ = max(model.dual_gap_, _gap_again(model))
-        if model.status_ == Status.OPTIMAL and not model.dual_gap_ <= _SLACK * model.tol:
+        if Status(model.status_).reached and not model.dual_gap_ <= _SLACK * model.tol:
             model.status_ = str(Status.UNCERTIFIED)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._kernels.groups import group_sums
 from nefele.data import LocalData
+from nefele.losses.escape import runs_away, runs_together
 
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
 _NEWTON_STEPS, _HALVINGS = 100, 40  # at most, of a pooled fit and of each of its steps
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
 _LADDER = (1e2, 1e4, 1e6, 1e8, 1e8)
+
+
+# Row duals a, shape (n_rows,), and duals of |w_ij|, shape (n_nodes, d); None where not known.
+Duals = tuple[Array | None, Array | None]
 
 
 class Loss(ABC):
@@ -180,8 +186,31 @@ class BoundLoss(ABC):
         if len(self.escape_nodes(self.labelled)[0]):
             for group in np.flatnonzero(self._flat(groups, w, basis)):
                 free, pinned = self.escape_nodes(groups == group)
-                out[group] = _runs_away(free @ basis, pinned @ basis)
+                out[group] = runs_away(free @ basis, pinned @ basis)
         return out
+
+    def unbounded_nodes(
+        self, groups: NDArray[np.int64], personal: Array, w: Array | None = None
+    ) -> NDArray[np.bool_]:
+        """Nodes that may run away where only some directions are common to a group.
+
+        The others, with the basis `personal` of shape (d, k), are each node's own. One linear
+        programme for all; spared, given a nearly optimal w, when every node is curved there.
+        """
+        nodes = np.arange(self.n_nodes)
+        if not len(self.escape_nodes(self.labelled)[0]):
+            return np.zeros(self.n_nodes, dtype=bool)
+        if w is not None and not self._flat(nodes, w, np.eye(self.d)).any():
+            return np.zeros(self.n_nodes, dtype=bool)
+        found = [self.escape_nodes(nodes == i) for i in range(self.n_nodes)]
+        return runs_together(found, groups, personal)
+
+    def held(self, ridge: Array) -> BoundLoss | None:
+        """The same losses with sum_j ridge_ij w_ij^2 added, shape (n_nodes, d), if that is known.
+
+        So are nodes held that would run away.
+        """
+        return None
 
     def _flat(self, groups: NDArray[np.int64], w: Array | None, basis: Array) -> NDArray[np.bool_]:
         """Groups with data whose least curvature at w is far below the one at zero."""
@@ -223,6 +252,10 @@ class DualPoint(ABC):
     @abstractmethod
     def settle(self, x: Array) -> None:
         """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind."""
+        return None
 
     @abstractmethod
     def domain_ratio(self) -> Array:
@@ -270,22 +303,3 @@ def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str, *, advice: s
         r = int(np.argmin(ok))
         node: Any = data.ids[data.row_node[r] : data.row_node[r] + 1].tolist()[0]
         raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.{advice}")
-
-
-def _runs_away(free: Array, pinned: Array) -> bool:
-    """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0."""
-    from scipy.optimize import linprog
-
-    if not len(free):
-        return False
-    size = np.maximum(np.abs(free).max(axis=0), np.abs(pinned).max(axis=0, initial=0.0))
-    size = np.where(size > 0, size, 1.0)
-    best = linprog(
-        -(free / size).sum(axis=0),
-        A_ub=-free / size,
-        b_ub=np.zeros(len(free)),
-        A_eq=pinned / size if len(pinned) else None,
-        b_eq=np.zeros(len(pinned)) if len(pinned) else None,
-        bounds=(-1, 1),
-    )
-    return bool(best.status == 0 and -best.fun > 1e-7)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.losses.base import BoundLoss, DualPoint
+from nefele.losses.base import BoundLoss, DualPoint, Duals
 
 Part = tuple[NDArray[np.int64], BoundLoss]
 
@@ -74,6 +74,17 @@ class BoundMixed(BoundLoss):
         found = [part.escape_nodes(nodes[members]) for members, part in self.parts]
         return np.concatenate([f for f, _ in found]), np.concatenate([p for _, p in found])
 
+    def held(self, ridge: Array) -> BoundLoss | None:
+        parts = [(nodes, part.held(ridge[nodes])) for nodes, part in self.parts]
+        # a loss that cannot be held needs not be, unless it is asked for
+        kept = [
+            (nodes, part if new is None else new)
+            for (nodes, part), (_, new) in zip(self.parts, parts, strict=True)
+        ]
+        if any(new is None and ridge[nodes].any() for nodes, new in parts):
+            return None
+        return BoundMixed(self.n_nodes, kept)
+
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         parts = []
         for members, part in self.parts:
@@ -126,6 +137,10 @@ class MixedDual(DualPoint):
     def settle(self, x: Array) -> None:
         for nodes, dual in self.duals:
             dual.settle(x[nodes])
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        for pair, (nodes, dual) in zip(duals, self.duals, strict=True):
+            dual.adopt([pair], w[nodes])
 
     def domain_ratio(self) -> Array:
         return self._gather(lambda dual, _: dual.domain_ratio())

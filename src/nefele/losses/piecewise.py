@@ -5,6 +5,7 @@ For both f*(a) = a y on a box, so the prox is a box-constrained quadratic progra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, DualPoint, check_signs
+from nefele.losses.base import BoundLoss, DualPoint, Duals, check_signs
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
 
@@ -176,6 +177,11 @@ class BoxDual(RowDual):
         self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step, start)
         self.zeta = 2 * loss.ridge * self.point
         self.nu = np.zeros_like(w)
+        self._weigh()
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        super().adopt(duals, w)
+        self.point, self.zeta = w.copy(), 2 * self.loss.ridge * w
         self._weigh()
 
     def _weigh(self) -> None:

@@ -7,14 +7,16 @@ spared. Nodes without rows have L_i = 0, without any regulariser.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import BoundLoss, DualPoint
+from nefele.losses.base import BoundLoss, DualPoint, Duals
 
 _LARGEST = 1e153  # features whose squares can still be summed
 _NEWTON_STEPS = 100
@@ -139,6 +141,11 @@ class BoundRows(BoundLoss):
     def dual_point(self, w: Array, target: Array) -> DualPoint | None:
         return RowDual(self, w, target)
 
+    def held(self, ridge: Array) -> BoundLoss | None:
+        found = copy.copy(self)
+        found.ridge = self.ridge + np.where(self.labelled[:, None], ridge, 0.0)
+        return found
+
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
         """The matrices of `escape_nodes` for these rows; None when no direction is free."""
         return None
@@ -214,6 +221,11 @@ class RowDual(DualPoint):
     def settle(self, x: Array) -> None:
         self.a = self.a - self.loss.row_bend(self.z, self.loss.predict(x))
         self.zeta = self.zeta - 2 * self.loss.ridge * x
+
+    def adopt(self, duals: Sequence[Duals], w: Array) -> None:
+        rows, entries = duals[0]
+        self.a = self.a if rows is None else rows
+        self.nu = self.nu if entries is None else entries
 
     def domain_ratio(self) -> Array:
         return node_max(self.loss.data, self.loss.row_ratio(self.a))

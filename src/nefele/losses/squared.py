@@ -59,6 +59,12 @@ class BoundSquared(BoundPointwise):
 
     affine_grad = True
 
+    def held(self, ridge: Array) -> BoundLoss | None:
+        found = super().held(ridge)
+        for name in ("H", "_eigen"):  # computed with the other ridge
+            vars(found).pop(name, None)
+        return found
+
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         part = super().restrict(nodes)
         assert isinstance(part, BoundSquared)

@@ -105,6 +105,10 @@ class Penalty(ABC):
         """Keep a flow correction inside the linear hull of the conjugate's domain."""
         return v
 
+    def within(self, u: Array) -> Array:
+        """The flow without what rounding errors put outside that hull, shape (n_edges, d)."""
+        return u
+
     @property
     def mixing(self) -> dict[str, Any]:
         """What `mix` does, as arguments of a linear system: nothing, unless it is overridden."""

@@ -96,6 +96,9 @@ class Partial(Penalty):
     def mix(self, v: Array) -> Array:
         return self._embed(self.penalty.mix(self._of(v)), v.shape[1])
 
+    def within(self, u: Array) -> Array:
+        return self._embed(self.penalty.within(self._of(u)), u.shape[1])
+
     def fused(self, u: Array, scale: Array) -> NDArray[np.bool_]:
         out = np.zeros(u.shape, dtype=bool)
         out[:, self.on] = self.penalty.fused(self._of(u), scale)

@@ -52,7 +52,8 @@ class Quadratic(Penalty):
         along = u @ self._vectors
         inside = self._values > 0
         outside = np.sqrt((along[:, ~inside] ** 2).sum(axis=1))
-        feasible = outside <= 1e-12 * np.sqrt((along**2).sum(axis=1))
+        # Beside the largest flow, not that of the edge: a flow of zero is rounding errors.
+        feasible = outside <= 1e-12 * np.sqrt((along**2).sum(axis=1).max(initial=0.0))
         finite = 0.5 * (along[:, inside] ** 2 / self._values[inside]).sum(axis=1) / scale
         return np.where(feasible, finite, np.inf)
 
@@ -62,6 +63,11 @@ class Quadratic(Penalty):
 
     def mix(self, v: Array) -> Array:
         return (v @ self._vectors * self._values) @ self._vectors.T
+
+    def within(self, u: Array) -> Array:
+        if (self._values > 0).all():
+            return u
+        return (u @ self._vectors * (self._values > 0)) @ self._vectors.T
 
     @property
     def mixing(self) -> dict[str, Any]:

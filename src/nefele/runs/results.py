@@ -182,7 +182,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "robustness": json.loads(str(path["robustness"])),
         "pictures": path["pictures"].tolist(),
         "timings": stages.seconds,
-        "converged": status == str(Status.OPTIMAL),
+        "converged": Status(status).reached,
         "solver_status": status,
         "advice": Status(status).advice,
         "gap": finite(float(path["gap"])),

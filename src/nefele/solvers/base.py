@@ -107,6 +107,10 @@ class Solver(ABC, Generic[S]):
         """Whether a certificate is worth its price now, beside the regular ones."""
         return False
 
+    def doubtful(self, state: S) -> bool:
+        """Whether to ask at once if there is a minimiser, since it should have been found."""
+        return False
+
     def adapt(self, problem: Problem, state: S, gap: float) -> None:
         """Called after each certified point."""
         return None

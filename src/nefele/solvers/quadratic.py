@@ -20,6 +20,9 @@ from nefele.solvers.base import Solver, State, settled
 _EARLY = 0.05  # estimated error, in units of the tolerance, at which a certificate is asked for
 
 
+_ROUNDING = 1e-28  # share of the first r^T P r at which what is left is rounding errors
+
+
 @dataclass
 class ConjugateState(State):
     """Conjugate gradients: the system, residual and direction."""
@@ -30,6 +33,7 @@ class ConjugateState(State):
     z: Array  # zero, and room for products
     rz: float  # r^T P r, P the preconditioner
     objective: float  # at w, as it falls
+    first: float  # rz at the start
     asked: float = np.inf  # rz at the last certificate
 
 
@@ -43,7 +47,7 @@ class QuadraticCG(Solver[ConjugateState]):
     QuadraticCG()
     """
 
-    kept = ("rz", "objective", "asked", "r", "p")
+    kept = ("rz", "objective", "first", "asked", "r", "p")
 
     @staticmethod
     def fits(problem: Problem) -> bool:
@@ -72,10 +76,12 @@ class QuadraticCG(Solver[ConjugateState]):
         p, z = np.zeros_like(residual), np.zeros_like(residual)
         _, rz = system.advance(0.0, w, residual, p, z)
         system.turn(0.0, p, z)
-        return ConjugateState(w, u0, system, residual, p, z, rz, problem.objective(w))
+        return ConjugateState(w, u0, system, residual, p, z, rz, problem.objective(w), rz)
 
     def step(self, problem: Problem, state: ConjugateState) -> None:
         system, before = state.system, state.rz
+        if before <= _ROUNDING * state.first:  # a singular system would lead anywhere
+            return
         bend = system.product(state.p, state.z)
         if not bend > 0:
             return

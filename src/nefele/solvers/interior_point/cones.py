@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.forest import diagonal_blocks, unrolled
-from nefele.losses import HuberLoss
-from nefele.losses.piecewise import BoundPiecewise
-from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
+from nefele.penalties import (
+    HuberPenalty,
+    L1Norm,
+    L2Norm,
+    LinfNorm,
+    Lp,
+    Partial,
+    Penalty,
+    Quadratic,
+    SquaredL2,
+)
 from nefele.problem import Problem
 
 _KINDS: dict[type[Penalty], str] = {
@@ -20,29 +29,72 @@ _KINDS: dict[type[Penalty], str] = {
     LinfNorm: "faces",
     SquaredL2: "springs",
     Quadratic: "springs",
+    Lp: "powers",
 }
+_EXACT: dict[float, Penalty] = {1.0: L1Norm(), 2.0: L2Norm(), np.inf: LinfNorm()}
 _NEAR = 0.3  # share of the level from which a product counts as near it
 
 
+class Form(NamedTuple):
+    """How edges are written: a kind of cones, the penalty of the entries `on` that are coupled.
+
+    The kinds: "cones" (l1, l2, Huber), "faces" (linf), "powers" (p-norms), "springs" (quadratic),
+    "" for none of these.
+    """
+
+    kind: str
+    penalty: Penalty
+    on: tuple[int, ...]
+
+
+def form(problem: Problem) -> Form:
+    """How the penalty can be written; norms of one entry are all the same."""
+    penalty, on = problem.penalty, tuple(range(problem.d))
+    while isinstance(penalty, Partial):
+        penalty, on = penalty.penalty, tuple(on[j] for j in penalty.on)
+    if type(penalty) is Lp:
+        penalty = _EXACT.get(float(penalty.p), penalty)
+    if len(on) == 1 and type(penalty) in (Lp, LinfNorm, L2Norm):
+        penalty = L1Norm()
+    return Form(_KINDS.get(type(penalty), ""), penalty, on)
+
+
 def edge_kind(problem: Problem) -> str:
-    """How the penalty can be written: "cones", "faces" (linf), "springs" (quadratic) or ""."""
-    return _KINDS.get(type(problem.penalty), "")
+    """The kind of cones that edges are."""
+    return form(problem).kind
+
+
+def cone_count(problem: Problem) -> float:
+    """Cones of the edges: half the number of barriers that their points have."""
+    kind, penalty, on = form(problem)
+    if kind == "springs":
+        return 0
+    if kind == "powers":
+        return problem.graph.n_edges * (3 * len(on) + 1) / 2
+    single = kind == "faces" or isinstance(penalty, L1Norm)
+    return problem.graph.n_edges * (len(on) if single else 1)
 
 
 def stiffness(problem: Problem) -> Array:
-    """Q of a quadratic penalty, shape (d, d)."""
-    penalty = problem.penalty
-    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(problem.d)
+    """Q of a quadratic penalty of the coupled entries, shape (k, k)."""
+    _, penalty, on = form(problem)
+    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(len(on))
 
 
-def kinked(problem: Problem) -> BoundPiecewise | None:
-    """The losses, when they are piecewise linear."""
-    return problem.loss if isinstance(problem.loss, BoundPiecewise) else None
-
-
-def bent(problem: Problem) -> bool:
-    """Whether the Hessian of the losses jumps, so that Newton steps may go round in circles."""
-    return isinstance(getattr(problem.loss, "loss", None), HuberLoss)
+def nearly_equal(problem: Problem, w: Array, u: Array) -> NDArray[np.bool_]:
+    """Entries of edges whose difference is nearer to zero than their flow to its boundary."""
+    _, penalty, on = form(problem)
+    columns, scale = list(on), problem.scale[:, None]
+    diff, flow = problem.graph.diff(w)[:, columns], u[:, columns]
+    unit = float(np.ptp(w[:, columns], axis=0).max())
+    if penalty.entrywise:
+        room, away = 1 - np.abs(flow) / scale, np.abs(diff)
+    else:
+        room = 1 - penalty.domain_ratio(flow, problem.scale)[:, None]
+        away = penalty.value(diff)[:, None]
+    out = np.zeros(u.shape, dtype=bool)
+    out[:, columns] = away < room * unit
+    return out
 
 
 class Cones:
@@ -54,8 +106,8 @@ class Cones:
     Parameters
     ----------
     problem : Problem
-    v, u : arrays of shape (n_edges, d)
-        Differences and flow to start near.
+    v, u : arrays of shape (n_edges, k)
+        Differences and flow of the coupled entries to start near.
     total : float
         Sum of x^T z at the start, which is central: equal in all cones.
     scale : array of shape (n_edges,), optional
@@ -74,11 +126,11 @@ class Cones:
     def __init__(
         self, problem: Problem, v: Array, u: Array, total: float, scale: Array | None = None
     ) -> None:
-        self.shape = v.shape
-        entries = v.shape[1] if isinstance(problem.penalty, L1Norm) else 1
+        self.shape, penalty = v.shape, form(problem).penalty
+        entries = v.shape[1] if isinstance(penalty, L1Norm) else 1
         length = v.shape[1] // entries
         self.dims = unrolled(length, problem.graph.n_nodes * entries)
-        delta = problem.penalty.delta if isinstance(problem.penalty, HuberPenalty) else 0.0
+        delta = penalty.delta if isinstance(penalty, HuberPenalty) else 0.0
         s = np.repeat(problem.scale if scale is None else scale, entries)
         self._begin(s, delta / s, v.reshape(-1, length), u.reshape(-1, length), total)
 

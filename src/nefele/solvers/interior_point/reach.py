@@ -9,7 +9,8 @@ import numpy as np
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
 from nefele.problem import Problem
-from nefele.solvers.interior_point.cones import bent, edge_kind, kinked
+from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.cones import edge_kind
 from nefele.solvers.interior_point.terms import Terms
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
@@ -27,34 +28,31 @@ def fits(problem: Problem) -> bool:
     loss = problem.loss
     if not Terms.fit(problem):
         return False
-    if not loss.smooth:
-        return kinked(problem) is not None
     if loss not in _curved:
-        _curved[loss] = loss.hess(np.zeros((loss.n_nodes, loss.d))) is not None
+        _curved[loss] = kinks.fits(problem)
     return _curved[loss]
 
 
 def pays(problem: Problem) -> bool:
     """Whether steps are so cheap that few of them beat the primal-dual method's many.
 
-    With kinks that have no reduced solve (linf, absolute, hinge): wherever the system can be
-    factorised, since the primal-dual method may need tens of thousands of iterations. Else over
-    forests, and over small graphs when the losses are not quadratic: 2 to 10 times faster there
-    for logistic losses, also over tiny graphs. For quadratic losses over a tiny graph both are
-    fast. Huber losses, whose Hessian jumps, are left to the primal-dual method: 2 to 10 times
-    faster for them, since Newton steps often fail.
+    Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
+    may need tens of thousands of iterations: linf, p-norms, penalties of some entries, quadratic
+    ones of losses that are not squared, absolute, hinge, Huber and lasso losses, and nodes with
+    losses of different kinds. Else over forests, and over small graphs when the losses are not
+    quadratic: 2 to 10 times faster there for logistic losses, also over tiny graphs. For quadratic
+    losses over a tiny graph both are fast.
     """
     graph, d = problem.graph, problem.d
     possible = (
         _numbers(problem) <= _MOST_NUMBERS
         and Terms.fit(problem)
         and problem.scale.min(initial=1.0) >= _LEAST
-        and not bent(problem)
     )
     if not possible:
         return False
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
-    if not problem.loss.smooth or edge_kind(problem) != "cones":
+    if kinks.present(problem) or not problem.penalty.whole or edge_kind(problem) != "cones":
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
     return bool(
@@ -69,8 +67,8 @@ def check(problem: Problem) -> None:
     """Raise when the interior-point method does not fit the problem."""
     if not fits(problem):
         raise ValueError(
-            "Newton needs L2Norm, L1Norm, LinfNorm or HuberPenalty and a loss with gradient "
-            "and Hessian, or one of these, SquaredL2 or Quadratic and Absolute or Hinge; got "
+            "Newton needs one of nefele's penalties and losses with gradients and Hessians, or "
+            "with kinks that it knows: those of nefele. Got "
             f'{problem.penalty!r} and {type(problem.loss).__name__}. Use solver="auto".'
         )
     if not problem.coupled:

@@ -1,72 +1,74 @@
-"""Piecewise linear losses in an interior-point method: one cone t_r >= |x_r^T w - y_r| per row.
+"""Kinks of the losses in an interior-point method: one cone t_r >= |x_r^T w - y_r| for each.
 
-With slopes in [low, high] (absolute: [-1, 1], hinge: [-y, 0] or [0, -y]) a row's loss is
-
-    f(z, y) = (high - low) / 2 |z - y| + (high + low) / 2 (z - y).
-
-The first term is a cone as for an entry of the l1 norm, the second is linear.
+See `kinks` for which rows and entries these are.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.forest import unrolled
 from nefele.solvers.interior_point.cones import Cones
+from nefele.solvers.interior_point.kinks import Source
 
 
 class RowCones(Cones):
-    """The kinks of the rows of the nodes `on`, with v = X w - y and u = c times their part of a.
+    """All kinks together, with v = X w - y and u their part of the gradient.
 
     They start at w, where x^T z is `level` in each cone.
     """
 
     name = "rows"
 
-    def __init__(self, loss: Any, w: Array, level: float, on: NDArray[np.bool_]) -> None:
-        self.loss, data = loss, loss.data
-        # Hessian and constant gradient of what has no kinks
-        self.ridge: Array = loss.ridged(np.zeros((loss.n_nodes, loss.d, loss.d)))
-        self.linear: Array = loss.pull((loss.low + loss.high) / 2)
-        s = data.row_weight * (loss.high - loss.low) / 2
-        self.on = np.flatnonzero((s > 0) & on[data.row_node])
-        self.y, s = data.y[self.on, None], s[self.on]
+    def __init__(self, sources: Sequence[Source], w: Array, level: float) -> None:
+        self.sources = list(sources)
+        s = np.concatenate([source.s for source in sources])
+        soft = np.concatenate([source.soft for source in sources])
+        self.y = np.concatenate([source.y for source in sources])[:, None]
+        ends = np.cumsum([len(source.s) for source in sources])
+        self._places = [slice(b - len(x.s), b) for b, x in zip(ends, sources, strict=True)]
         self.dims = unrolled(1, len(s))
         v = self.off_labels(w)
         self.shape = v.shape
-        self._begin(s, np.zeros_like(s), v, np.zeros_like(v), level * len(s))
-
-    @staticmethod
-    def number(loss: Any, on: NDArray[np.bool_]) -> int:
-        """How many cones there are."""
-        return int(np.count_nonzero((loss.data.row_weight > 0) & on[loss.data.row_node]))
+        self._begin(s, soft, v, np.zeros_like(v), level * len(s))
 
     def off_labels(self, w: Array) -> Array:
         """X w - y, shape (n_cones, 1)."""
-        return np.asarray(self.loss.predict(w)[self.on, None] - self.y)
+        return self.change(w) - self.y
 
     def to_nodes(self, values: Array) -> Array:
         """X^T values over each node, shape (n_nodes, d)."""
-        data = self.loss.data
-        return np.asarray(data.node_sum(self._all(values)[:, None] * data.X))
+        flat = values.ravel()
+        first, *others = zip(self.sources, self._places, strict=True)
+        out = first[0].to_nodes(flat[first[1]])
+        for source, place in others:
+            out = out + source.to_nodes(flat[place])
+        return out
 
     def gram(self) -> Array:
         """Scale the cones to the present point; returns X^T C X, shape (n_nodes, d, d)."""
-        return np.asarray(self.loss._weighted_gram(self._all(self.scale())))
+        give = self.scale().ravel()
+        first, *others = zip(self.sources, self._places, strict=True)
+        out = first[0].gram(give[first[1]])
+        for source, place in others:
+            out = out + source.gram(give[place])
+        return out
 
     def change(self, dw: Array) -> Array:
         """X dw, shape (n_cones, 1)."""
-        return np.asarray(self.loss.predict(dw)[self.on, None])
+        return np.concatenate([source.predict(dw) for source in self.sources])[:, None]
 
     def give(self, change: Array) -> Array:
         """C X dw, shape (n_cones, 1)."""
         return self._C[:, 0] * change
 
-    def _all(self, values: Array) -> Array:
-        out = np.zeros(self.loss.data.n_rows)
-        out[self.on] = values.ravel()
-        return out
+    def residual(self, w: Array) -> float:
+        """Fenchel-Young residuals at w."""
+        v, u = self.off_labels(w)[:, 0], self.u[:, 0]
+        width, size = self.soft * self.s, np.abs(v)
+        round_ = v * v / (2 * np.where(self.soft > 0, self.soft, 1.0))
+        value = np.where(size < width, round_, self.s * (size - width / 2))
+        return float((value + self.soft * u * u / 2 - u * v).sum())

@@ -38,7 +38,8 @@ from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
-from nefele.solvers.interior_point.cones import edge_kind
+from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.interior_point.terms import Terms
@@ -48,15 +49,19 @@ from nefele.solvers.primal_dual.polish import group_means, groups_of
 from nefele.solvers.primal_dual.quotient import same_clusters
 
 _INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
+_STUCK = 0.05  # longest step below which cones are only brought back to their centre
 _SHORT = 0.2  # predictor step below which its second-order term misleads
 _WARM = 0.1  # least first sum of x^T z at a given start, in units of the objective there
 _CAUTION = 2.0  # the same in units of the start's error
 _NEARER = 0.3  # error of a given start, relative to that of zero, up to which it is used
 _SLACK = 1e-2  # share of the predicted progress that a step must make
+_WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
+_LAGGING = 1e-4  # sum of x^T z in units of what the slopes count, below which it waits for them
 _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
+_SPARE, _ENOUGH = 0.02, 10.0  # share of balls used below which they shrink, to so many flows
 _MOST_STEPS, _MOST_FAILURES = 80, 8
 
 
@@ -85,7 +90,9 @@ class Newton(Solver[NewtonState]):
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> NewtonState:
         graph, loss = problem.graph, problem.loss
-        alone = graph.degree == 0 if problem.coupled else np.ones(graph.n_nodes, dtype=bool)
+        alone = np.ones(graph.n_nodes, dtype=bool)
+        if problem.coupled:  # iterative minimisers of losses with kinks are less exact than steps
+            alone = (graph.degree == 0) & ~kinks.nodes(problem)
         state = NewtonState(w0.copy(), u0.copy(), alone)
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
@@ -101,15 +108,19 @@ class Newton(Solver[NewtonState]):
         else:
             state.w[~alone], state.u[:] = 0.0, 0.0
             value = float(loss.value(state.w).sum())
-        value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
-        state.terms = Terms(problem, state.w, state.u, value, alone)
         state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        self._begin(problem, state, value)
+        return state
+
+    def _begin(self, problem: Problem, state: NewtonState, value: float) -> None:
+        """Cones around the state's w and u, which share `value`."""
+        value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
+        state.terms = Terms(problem, state.w, state.u, value, state.alone, state.cap)
         state.u = state.terms.flow
-        state.slope = _slope(state.terms, state.w, alone)
+        state.slope = _slope(state.terms, state.w, state.alone)
         reach = float(np.abs(state.slope).sum())
         state.length = value / reach if reach > 0 else 0.0
         state.size = abs(problem.objective_at_zero)
-        return state
 
     def step(self, problem: Problem, state: NewtonState) -> None:
         if state.rescue is not None:
@@ -127,6 +138,7 @@ class Newton(Solver[NewtonState]):
         terms, slope = state.terms, state.slope
         assert terms is not None
         hess, C = terms.scale(state.w)
+        hess = terms.anchored(hess)
         if state.damp > 0:
             hess = hess + state.damp * np.eye(problem.d)
         try:
@@ -138,29 +150,53 @@ class Newton(Solver[NewtonState]):
         def head(pull: Array, rest: float) -> Array:
             return terms.head(factor, -rest * slope - pull, rest)
 
-        head(terms.aim(0.0, 1.0, 0.0), 1.0)
+        dw = head(terms.aim(0.0, 1.0, 0.0), 1.0)
+        if not terms.count:  # no cones: plain Newton steps
+            self._search(problem, state, dw, 1.0)
+            return
         if not terms.longest > 0:
             state.failures = np.inf
             return
         step = min(1.0, terms.longest)
         centre = float(np.clip(terms.ahead(step) / terms.total, 0.0, 1.0)) ** 3
         rest = 1.0 - centre
+        if self._ahead(state):  # the losses take longer than the cones: wait for them
+            centre = rest = 1.0
         level = centre * terms.total / terms.count
         dw = head(terms.aim(level, rest, 1.0 if step >= _SHORT else step**2), rest)
         if terms.linear:
             dw = _lengthen(terms, head, dw, level, rest)
-        if np.isfinite(dw).all():
-            self._search(problem, state, dw, rest)
-        else:  # rounding errors rule
+        if terms.longest < _STUCK:  # back to where all cones share alike
+            rest = 0.0
+            dw = head(terms.aim(terms.total / terms.count, rest, 0.0), rest)
+        if not np.isfinite(dw).all():  # rounding errors rule
             state.failures = np.inf
+        elif not self._search(problem, state, dw, rest, _WORTH):
+            # Far from linear: towards stationary points alone, without second-order terms.
+            dw = head(terms.aim(terms.total / terms.count, 1.0, 0.0), 1.0)
+            self._search(problem, state, dw, 1.0)
 
-    def _search(self, problem: Problem, state: NewtonState, dw: Array, rest: float) -> None:
-        """Halve the step until the sum of x^T z and of the slopes' sizes falls enough."""
+    def _ahead(self, state: NewtonState) -> bool:
+        """Whether the cones are much nearer to their end than the slopes of curved losses."""
+        terms = state.terms
+        assert terms is not None
+        left = state.length * float(np.abs(state.slope).sum())
+        return not terms.linear and terms.total < _LAGGING * left
+
+    def _search(
+        self, problem: Problem, state: NewtonState, dw: Array, rest: float, least: float = 0.0
+    ) -> bool:
+        """Halve the step until the sum of x^T z and of the slopes' sizes falls enough.
+
+        Returns False, without a step, where that takes a step shorter than `least`.
+        """
         terms = state.terms
         assert terms is not None
         before = terms.total + state.length * float(np.abs(state.slope).sum())
         step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
+            if step < least and not terms.linear:
+                return False
             w = state.w + step * dw
             slope = _slope(terms, w, state.alone, step)
             if not np.isfinite(slope).all():
@@ -171,13 +207,26 @@ class Newton(Solver[NewtonState]):
                 state.w, state.u = w, terms.flow
                 state.slope = _slope(terms, w, state.alone) if terms.linear else slope
                 state.move, state.damp = dw, 0.1 * state.damp
-                return
+                return True
             step *= 0.5
         size = float(np.abs(state.slope).max())
         state.damp = max(10 * state.damp, 1e-3 * size / (state.length or 1.0))
         state.failures += 1
+        return True
 
     def _rescue(self, problem: Problem, state: NewtonState) -> None:
+        """Begin again with smaller balls if flows hardly use them, else go on in another way.
+
+        Where balls are much larger than flows, neighbours are equal but for rounding errors, which
+        huge weights make large over graphs with cycles.
+        """
+        used = _used(state)
+        if 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max())):  # type: ignore[union-attr]
+            state.cap, state.steps, state.failures = _ENOUGH * used, 0.0, 0.0
+            state.damp, state.asked, state.move = 0.0, np.inf, None
+            state.w[~state.alone], state.u = 0.0, np.zeros_like(state.u)
+            self._begin(problem, state, float(problem.loss.value(state.w).sum()))
+            return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
             w, u = np.where(state.alone[:, None], w, 0.0), np.zeros_like(u)
@@ -192,7 +241,10 @@ class Newton(Solver[NewtonState]):
             return True
         if state.move is None:  # no step has succeeded yet
             return False
-        if terms.total > min(20 * tol * state.size, 0.5 * state.asked):
+        ahead = terms.total
+        if not terms.count:
+            ahead = state.length * float(np.abs(state.slope).sum())
+        if ahead > min(20 * tol * state.size, 0.5 * state.asked):
             return False
         diff, penalty, scale = problem.graph.diff(state.w), problem.penalty, terms.strength
         spent = float(scale @ penalty.value(diff))
@@ -203,7 +255,7 @@ class Newton(Solver[NewtonState]):
         left += terms.row_residual(state.w)
         if left > 0.9 * tol * state.size:
             return False
-        state.asked = terms.total
+        state.asked = ahead
         return True
 
     def certify(
@@ -219,13 +271,29 @@ class Newton(Solver[NewtonState]):
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
-        plain = problem.certificate(w, u, tol=tol)
+        plain = problem.certificate(w, u, tol=tol, direct=True)
+        if state.start is None and relative_gap(problem, plain.objective, plain.gap_abs) > tol:
+            plain = self._with_duals(problem, state, plain, tol)
         if exact or state.start is not None or not (problem.coupled and problem.penalty.is_norm):
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))
         near = relative_gap(problem, fused.objective, fused.gap_abs) <= tol
         return (together, fused) if near or fused.objective <= plain.objective else (w, plain)
+
+    def _with_duals(
+        self, problem: Problem, state: NewtonState, plain: Certificate, tol: float
+    ) -> Certificate:
+        """The bound with the cones' own duals of kinks, if that ends the solve.
+
+        Else the plain one, which can be computed again from w and u alone.
+        """
+        if state.terms is None or state.terms.rows is None:
+            return plain
+        options: dict[str, Any] = {"tol": tol, "direct": True, "duals": state.terms.duals()}
+        found = problem.certificate(state.w, state.u, **options)
+        near = relative_gap(problem, found.objective, found.gap_abs) <= tol
+        return found if near else plain
 
     def _same_clusters(
         self, problem: Problem, w: Array, u: Array, tol: float
@@ -273,6 +341,10 @@ class Newton(Solver[NewtonState]):
     ) -> None:
         state.take(problem, scalars, arrays)
 
+    def doubtful(self, state: NewtonState) -> bool:
+        """Interior-point steps end at a minimiser, if there is one."""
+        return state.rescue is not None or _at_end(state)
+
     def adapt(self, problem: Problem, state: NewtonState, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""
         if state.rescue is not None:
@@ -299,10 +371,20 @@ def _lengthen(
     return dw
 
 
+def _used(state: NewtonState) -> float:
+    """The largest flow in units of its norm, or 0 where there are no balls."""
+    terms = state.terms
+    if terms is None or not terms.problem.penalty.is_norm or not np.isfinite(state.u).all():
+        return 0.0
+    return float(terms.problem.penalty.dual_norm(state.u).max(initial=0.0))
+
+
 def _at_end(state: NewtonState) -> bool:
     """Whether there is nothing to do, or nothing that rounding errors allow."""
     terms = state.terms
-    return terms is None or terms.total <= _DONE * terms.first
+    if terms is None or terms.count:
+        return terms is None or terms.total <= _DONE * terms.first
+    return state.length * float(np.abs(state.slope).sum()) <= _DONE * state.size
 
 
 def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) -> Array:
@@ -324,12 +406,4 @@ def _error(problem: Problem, state: NewtonState) -> float:
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:
     """Equal parameters over the edges whose difference is nearer to zero than their room."""
-    penalty, scale = problem.penalty, problem.scale[:, None]
-    diff, unit = problem.graph.diff(w), float(np.ptp(w, axis=0).max())
-    if penalty.entrywise:
-        room, away = 1 - np.abs(u) / scale, np.abs(diff)
-    else:
-        room = 1 - penalty.domain_ratio(u, problem.scale)[:, None]
-        away = penalty.value(diff)[:, None]
-    fused = np.broadcast_to(away < room * unit, diff.shape)
-    return group_means(*groups_of(problem, fused), w)
+    return group_means(*groups_of(problem, nearly_equal(problem, w, u)), w)

@@ -14,7 +14,7 @@ from nefele.solvers.base import State
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
 
-_SCALARS = ("length", "size", "damp", "steps", "failures", "asked")
+_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap")
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
 
@@ -32,6 +32,7 @@ class NewtonState(State):
     damp: float = 0.0  # added to the Hessian after steps that failed
     steps: float = 0.0
     failures: float = 0.0  # steps that failed; inf: no further one can be computed
+    cap: float = np.inf  # most that the flow of an edge is allowed
     asked: float = np.inf  # sum of x^T z at the last certificate
     start: tuple[Array, Array] | None = None  # a given start, before the first step
     rescue: tuple[PrimalDual, PrimalDualState] | None = None  # what goes on where steps failed
@@ -65,7 +66,10 @@ class NewtonState(State):
             solver.resume(problem, inner, scalars["rescue"], {**own, **point})
             self.rescue = solver, inner
         elif "first" in scalars and self.terms is not None:
-            self.start, self.w = None, arrays["w"]
+            self.start, self.w, self.cap = None, arrays["w"], float(scalars["cap"])
+            if self.cap < np.inf:
+                zero = np.zeros_like(self.w), np.zeros_like(self.u)
+                self.terms = Terms(problem, *zero, 1.0, self.alone, self.cap)
             self.terms.take(arrays)
             self.terms.first, self.u = float(scalars["first"]), self.terms.flow
             for name in _SCALARS:

@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.problem import Problem
-from nefele.solvers.interior_point.cones import Cones, edge_kind, kinked
+from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.cones import Cones, cone_count, form
 from nefele.solvers.interior_point.faces import Faces, Springs
+from nefele.solvers.interior_point.powers import Powers
 from nefele.solvers.interior_point.rows import RowCones
+from nefele.solvers.interior_point.some import Some
 
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
+_ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps
 
 
@@ -25,31 +29,48 @@ class Terms:
     """
 
     def __init__(
-        self, problem: Problem, w: Array, u: Array, value: float, alone: NDArray[np.bool_]
+        self,
+        problem: Problem,
+        w: Array,
+        u: Array,
+        value: float,
+        alone: NDArray[np.bool_],
+        cap: float = np.inf,
     ) -> None:
-        self.problem, self.graph, loss = problem, problem.graph, kinked(problem)
-        kind, v = edge_kind(problem), problem.graph.diff(w)
-        rows = 0 if loss is None else RowCones.number(loss, ~alone)
-        edges = _number(problem)
-        level = value * (1.0 if loss is None else _START) / max(rows + edges, 1)
-        self.strength = problem.scale if loss is None else _strength(problem)
-        self.edges: Cones | Faces | Springs
-        if kind == "cones":
-            self.edges = Cones(problem, v, u, level * edges, self.strength)
-        elif kind == "faces":
-            self.edges = Faces(self.strength, v, level * edges)
-        else:
-            self.edges = Springs(problem, v)
-        self.rows = None if loss is None else RowCones(loss, w, level, ~alone)
+        self.problem, self.graph, self.smooth = problem, problem.graph, kinks.Smooth(problem)
+        sources = kinks.sources(problem, ~alone)
+        count, edges = sum(len(source.s) for source in sources), cone_count(problem)
+        level = value * (_START if sources else 1.0) / max(count + edges, 1)
+        self.strength = np.minimum(_strength(problem), cap)
+        self.edges = _edges(problem, w, u, level * edges, self.strength)
+        self.rows = RowCones(sources, w, level) if sources else None
         self.parts: list[Any] = [self.edges] if self.rows is None else [self.edges, self.rows]
-        self.count, self.first = rows + edges, level * (rows + edges)
-        self.linear = loss is not None or (kind == "faces" and problem.loss.affine_grad)
+        self._anchor: Array | None = None
+        self.count, self.first = count + edges, level * (count + edges)
+        faces = form(problem).kind == "faces"
+        self.linear = self.smooth.affine and (bool(sources) or faces)
+        self.again = bool(sources) or (faces and self.smooth.affine)  # rounding errors count
+
+    def anchored(self, hess: Array) -> Array:
+        """The Hessian with a little more where nothing at all determines a parameter.
+
+        Rounding errors would send it anywhere: rows are fewer than parameters, which no edge
+        couples. What is added is tiny beside the node's curvature at the first step.
+        """
+        if self._anchor is None:
+            size = np.einsum("ijj->ij", hess).copy()
+            most = size.max(axis=1, keepdims=True)
+            size = np.maximum(size, 1e-6 * most)
+            own = np.ones(self.problem.d, dtype=bool)
+            own[list(form(self.problem).on)] = False
+            idle = own & (most == 0)  # personal, at a node without data
+            self._anchor = np.where(idle, 1.0, _ANCHOR * size)[:, :, None] * np.eye(len(own))
+        return np.asarray(hess + self._anchor)
 
     @staticmethod
     def fit(problem: Problem) -> bool:
-        """Whether all can be written with such cones, given Hessians of smooth losses."""
-        kind = edge_kind(problem)
-        return kind in ("cones", "faces") or (kind == "springs" and kinked(problem) is not None)
+        """Whether the penalty can be written with such cones."""
+        return form(problem).kind != ""
 
     @property
     def total(self) -> float:
@@ -69,18 +90,17 @@ class Terms:
     def slope(self, w: Array, step: float = 0.0) -> Array:
         """The gradient of all terms at w, after a step of the cones, shape (n_nodes, d)."""
         u = self.edges.ahead_flow(step) if step else self.edges.flow
+        smooth = self.smooth.grad(w)
         if self.rows is None:
-            return self.problem.loss.grad(w) + self.graph.div(u)
+            return smooth + self.graph.div(u)
         rows = self.rows.u + step * self.rows.du
-        smooth = _times(self.rows.ridge, w) + self.rows.linear
         return smooth + self.rows.to_nodes(rows) + self.graph.div(u)
 
     def scale(self, w: Array) -> tuple[Array, Array]:
         """Blocks of the Newton system: M, shape (n_nodes, d, d), and C, shape (n_edges, d, d)."""
+        self._smooth = self.smooth.hess(w)
         if self.rows is None:
-            self._smooth = np.asarray(self.problem.loss.hess(w))
             return self._smooth, self.edges.scale()
-        self._smooth = self.rows.ridge
         return self._smooth + self.rows.gram(), self.edges.scale()
 
     def aim(self, level: float, rest: float, bend: float) -> Array:
@@ -114,6 +134,7 @@ class Terms:
     def take(self, arrays: dict[str, Array]) -> None:
         """Back to where `keep` was called."""
         for part, total in zip(self.parts, arrays["totals"].tolist(), strict=True):
+            part = getattr(part, "core", part)
             part.total = total
             for x in part.kept:
                 found = arrays[f"{part.name}_{x}"]
@@ -129,7 +150,7 @@ class Terms:
         """
         dw, change, flow = factor.solve(right)
         rows = self._row_change(dw)
-        if self.linear:
+        if self.again:
             more = factor.solve(right - self._product(dw, flow, rows))
             dw, change, flow = dw + more[0], change + more[1], flow + more[2]
             rows = rows + self._row_change(more[0])
@@ -155,33 +176,54 @@ class Terms:
         for part in self.parts:
             part.move(step, rest)
 
+    def duals(self) -> list[tuple[Any, Any]]:
+        """What the cones know of the duals of rows and l1 terms, for each kind of loss."""
+        known: dict[int, tuple[Any, Any]] = {}
+        if self.rows is not None:
+            for source, place in zip(self.rows.sources, self.rows._places, strict=True):
+                part, rows, entries = source.as_duals(self.rows.u[place, 0])
+                before = known.get(id(part), (None, None))
+                known[id(part)] = (
+                    before[0] if rows is None else rows,
+                    before[1] if entries is None else entries,
+                )
+        return [known.get(id(part), (None, None)) for _, part in kinks.parts_of(self.problem)]
+
     def row_residual(self, w: Array) -> float:
         """Fenchel-Young residuals of the rows at w."""
-        if self.rows is None:
-            return 0.0
-        v = self.rows.off_labels(w)
-        return float(self.rows.s @ np.abs(v[:, 0]) - np.vdot(self.rows.u, v))
+        return 0.0 if self.rows is None else self.rows.residual(w)
 
 
-def _number(problem: Problem) -> int:
-    """Cones of the edges."""
-    kind = edge_kind(problem)
-    single = kind == "faces" or problem.penalty.entrywise
-    return 0 if kind == "springs" else problem.graph.n_edges * (problem.d if single else 1)
+def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) -> Any:
+    """The cones of the edges, or springs."""
+    kind, _, on = form(problem)
+    some = len(on) < problem.d
+    v, columns = problem.graph.diff(w), list(on)
+    if some:
+        v, u = v[:, columns], u[:, columns]
+    edges: Any
+    if kind == "cones":
+        edges = Cones(problem, v, u, total, strength)
+    elif kind == "faces":
+        edges = Faces(strength, v, total)
+    elif kind == "powers":
+        edges = Powers(problem, strength, v, total)
+    else:
+        edges = Springs(problem, v)
+    return Some(edges, columns, problem.d) if some else edges
 
 
 def _strength(problem: Problem) -> Array:
-    """The scale lam A_e, or as much of it as the slopes of all rows together can use.
+    """The scale lam A_e, or as much of it as all losses together can use.
 
-    No optimal flow needs more than their sum, times two for a ridge: beyond it neighbours are
-    equal anyway, and a ball much larger than the flow only brings rounding errors.
+    Hardly any optimal flow needs more: beyond it neighbours are equal anyway, and a ball much
+    larger than the flow only brings rounding errors.
     """
-    loss = kinked(problem)
-    if loss is None or not problem.penalty.is_norm:
+    if not problem.penalty.is_norm:
         return problem.scale
-    steepest = np.maximum(-loss.low, loss.high) * np.abs(loss.data.X).sum(axis=1)
-    force = float(loss.data.row_weight @ steepest)
-    return np.minimum(problem.scale, _ENOUGH * force) if force > 0 else problem.scale
+    force = kinks.force(problem)
+    enough = 0 < force < np.inf
+    return np.minimum(problem.scale, _ENOUGH * force) if enough else problem.scale
 
 
 def _times(blocks: Array, x: Array) -> Array:

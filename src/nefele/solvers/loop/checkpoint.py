@@ -173,7 +173,7 @@ def _sound(facts: dict[str, Any], history: list[Record], arrays: dict[str, Any])
         and isinstance(facts["scalars"], dict)
         and _are_numbers(facts["scalars"])
         and isinstance(facts["bounded"], bool)
-        and (facts["proof"] is None or {"firm", "tol"} == set(facts["proof"]))
+        and (facts["proof"] is None or {"firm", "tol", "direct"} == set(facts["proof"]))
     )
 
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nefele._checks import outside
 from nefele.problem import Problem
 from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
 from nefele.solvers.loop.best import Best
+
+_ROUNDING = 1e-12  # leak, relative to the objective, that is none
+
+_WHAT_THEN = {
+    False: "their parameters grow without bound",
+    True: "they are held by a tiny ridge, see `held` of the result, and all others are solved",
+}
 
 
 def finish(
@@ -16,29 +26,41 @@ def finish(
     status: Status,
     n_iter: int,
     history: list[Record],
-    tol: float | None,
     proof: bool,
+    unbounded: NDArray[np.bool_] | None = None,
 ) -> Result:
-    """The best point as a result; warn of what the caller should know."""
+    """The best point as a result; `unbounded` are nodes known to have no minimiser."""
     assert best.w is not None
     assert best.dual is not None
-    result = Result(
+    unbounded = problem.unbounded(best.w) if unbounded is None else unbounded
+    return Result(
         problem=problem,
         w=best.w,
         u=best.dual.u,
         objective=best.objective,
         gap=best.gap,
         gap_abs=best.gap_abs,
-        certificate=best.dual.form,
+        certificate=_form(problem, best, unbounded) if proof else best.dual.form,
         leak=best.dual.leak,
         status=status,
         n_iter=n_iter,
         history=history,
         undetermined=problem.undetermined,
-        unbounded=problem.unbounded(best.w),
+        unbounded=unbounded,
     )
-    warn(result, tol, proof)
-    return result
+
+
+def _form(problem: Problem, best: Best, unbounded: NDArray[np.bool_]) -> str:
+    """The form of the bound: "dual" is none if its leak counts, and no optimum is near or far.
+
+    The leak is subtracted for parameters twice as large as those found. Without a minimiser the
+    objective may go on falling beyond any size.
+    """
+    assert best.dual is not None
+    form, size = best.dual.form, max(abs(best.objective), 1e-6 * abs(problem.objective_at_zero))
+    if form != "dual" or not best.dual.leak > _ROUNDING * size:
+        return form
+    return "estimated radius" if unbounded.any() or problem.unbounded().any() else form
 
 
 def warn(result: Result, tol: float | None, proof: bool) -> None:
@@ -61,7 +83,9 @@ def warn(result: Result, tol: float | None, proof: bool) -> None:
         (
             result.unbounded,
             "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
-            "counts that are all zero): their parameters grow without bound. Give the loss a "
+            "counts that are all zero): "
+            + _WHAT_THEN[result.held is not None]
+            + ". Give the loss a "
             "regulariser, such as l2=1e-3; what it spares, such as intercepts, needs rows of every "
             "class, or an edge to them.",
         ),

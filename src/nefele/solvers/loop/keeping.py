@@ -32,8 +32,8 @@ def keep(
     best_w = w if best.w is None else best.w
     dual_w, dual_u, proof = best_w, u if best.dual is None else best.dual.u, None
     if best.dual is not None and best.dual.origin is not None:
-        dual_w, dual_u, firm, tol = best.dual.origin
-        proof = {"firm": firm, "tol": tol}
+        dual_w, dual_u, firm, tol, direct = best.dual.origin
+        proof = {"firm": firm, "tol": tol, "direct": direct}
     facts = {
         **facts,
         "estimate": best.estimate,

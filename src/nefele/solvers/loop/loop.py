@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._threads import one_blas_thread
@@ -18,7 +20,7 @@ from nefele.result import Record, Result, Status, relative_gap
 from nefele.solvers.base import Solver, State
 from nefele.solvers.loop.best import Best
 from nefele.solvers.loop.checkpoint import Checkpoint, Saved
-from nefele.solvers.loop.ending import finish
+from nefele.solvers.loop.ending import finish, warn
 from nefele.solvers.loop.keeping import keep, resume
 from nefele.solvers.loop.residual import residual
 from nefele.solvers.loop.stages import fallen, slow, stage_length, stalled
@@ -26,8 +28,8 @@ from nefele.solvers.loop.stages import fallen, slow, stage_length, stalled
 Callback = Callable[[Record], Any]
 
 _LARGE = 50_000  # numbers in u from which a guess comes first
-_NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 _ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
+_NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
 
 
 def run(
@@ -64,9 +66,9 @@ def run(
         w0, u0 = saved.w, saved.u
     w0, u0 = _start(problem, w0, u0)
     loop = _Loop(problem, solver, tol, callback, certify, checkpoint, saved)
+    limit = solver.max_iter if max_iter is None else max_iter
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         try:
-            limit = solver.max_iter if max_iter is None else max_iter
             status = loop.iterate(w0, u0, limit, warm)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -75,7 +77,50 @@ def run(
         status = loop.close(status, w0, u0)
     if solver.perturbed and status is Status.FINISHED:
         status = Status.PERTURBED
-    return finish(problem, loop.best, status, loop.k, loop.history, tol, certify)
+    result = finish(problem, loop.best, status, loop.k, loop.history, certify, loop.unbounded)
+    if status is Status.UNBOUNDED and loop.k < limit:
+        result = _hold(result, solver, tol, limit - loop.k, callback, certify)
+    warn(result, tol, certify)
+    return result
+
+
+def _hold(
+    result: Result,
+    solver: Solver,
+    tol: float | None,
+    limit: int,
+    callback: Callback | None,
+    certify: bool,
+) -> Result:
+    """Solve with a tiny ridge at the nodes without a minimiser, from the start: all are bounded.
+
+    What had been reached before has no part in it, so that a resumed solve comes to the same end.
+    """
+    found = result.problem.hold(result.unbounded)
+    if found is None:
+        return result
+    problem, ridge = found
+    before = result.history[-1]
+
+    def later(record: Record) -> Any:
+        shifted = record._replace(
+            iteration=record.iteration + result.n_iter, seconds=record.seconds + before.seconds
+        )
+        return None if callback is None else callback(shifted)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        held = run(problem, solver, tol=tol, max_iter=limit, callback=later, certify=certify)
+    shifts = {"iteration": result.n_iter, "seconds": before.seconds}
+    history = [r._replace(**{k: getattr(r, k) + x for k, x in shifts.items()}) for r in held.history]
+    return replace(
+        held,
+        status=Status.HELD if held.status is Status.OPTIMAL else held.status,
+        n_iter=result.n_iter + held.n_iter,
+        history=result.history + history,
+        unbounded=result.unbounded | held.unbounded,
+        held=ridge if held.held is None else ridge + held.held,
+    )
 
 
 class _Loop:
@@ -100,6 +145,7 @@ class _Loop:
         self.due = stage_length(0)
         self.told: Record | None = None
         self.bounded = False  # whether a minimiser is known to exist
+        self.unbounded: NDArray[np.bool_] | None = None  # nodes known to have none
 
     def _take_up(self, saved: Saved) -> None:
         """Go on where a checkpoint was written; what it holds of proofs is proven again."""
@@ -139,7 +185,7 @@ class _Loop:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self.save()
                 continue
-            self.stage += 1
+            self.stage += self.k >= self.due  # what a solver asks for beside these does not count
             self.due = self.k + stage_length(self.stage)
             self.examine()
             if not np.isfinite(self.best.latest):
@@ -175,10 +221,13 @@ class _Loop:
 
     def escapes(self) -> bool:
         """Whether the solve gets nowhere since there is no minimiser to go to; asked once."""
-        if self.k < _ESCAPE or self.bounded or not slow(self.history, self.proof):
+        sure = self.solver.doubtful(self.state)
+        late = self.k >= _ESCAPE and slow(self.history, self.proof)
+        if self.bounded or not (late or sure):
             return False
-        assert self.best.w is not None
-        self.bounded = not self.problem.unbounded(self.best.w).any()
+        found = self.problem.unbounded(None if sure else self.best.w)
+        self.bounded = not found.any()
+        self.unbounded = None if self.bounded else found
         return not self.bounded
 
     def examine(self, exact: bool = False) -> None:

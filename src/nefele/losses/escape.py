@@ -1,0 +1,122 @@
+"""Directions along which losses fall for ever: separable labels, counts that are all zero.
+
+A direction t of some nodes' parameters costs nothing if F t >= 0 and P t = 0 for matrices that
+their losses give, and there is no minimiser if F t != 0 for one of them: linear programmes, as of
+Albert and Anderson (1984) for the logistic loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nefele._checks import Array
+
+_FALLS = 1e-7  # least fall of a row, in units of its size, that counts
+
+
+def runs_away(free: Array, pinned: Array) -> bool:
+    """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0], [1.0, -1.0]])
+    >>> runs_away(rows, np.zeros((0, 2))), runs_away(rows, np.eye(2))
+    (True, False)
+    """
+    from scipy.optimize import linprog
+
+    if not len(free):
+        return False
+    size = np.maximum(np.abs(free).max(axis=0), np.abs(pinned).max(axis=0, initial=0.0))
+    size = np.where(size > 0, size, 1.0)
+    best = linprog(
+        -(free / size).sum(axis=0),
+        A_ub=-free / size,
+        b_ub=np.zeros(len(free)),
+        A_eq=pinned / size if len(pinned) else None,
+        b_eq=np.zeros(len(pinned)) if len(pinned) else None,
+        bounds=(-1, 1),
+    )
+    return bool(best.status == 0 and -best.fun > _FALLS)
+
+
+def runs_together(
+    found: Sequence[tuple[Array, Array]], groups: NDArray[np.int64], personal: Array
+) -> NDArray[np.bool_]:
+    """Nodes that fall for ever when directions are common to a group but for personal ones.
+
+    Parameters
+    ----------
+    found : sequence of (free, pinned)
+        The matrices of each node.
+    groups : int array of shape (n_nodes,)
+        The group of each node, from 0.
+    personal : array of shape (d, k)
+        An orthonormal basis of the directions that every node has to itself.
+
+    Returns
+    -------
+    bool array of shape (n_nodes,)
+
+    Examples
+    --------
+    >>> free = [(np.array([[1.0, 1.0]]), np.zeros((0, 2))), (np.zeros((0, 2)), np.eye(2))]
+    >>> runs_together(free, np.zeros(2, dtype=int), np.array([[0.0], [1.0]]))
+    array([ True, False])
+    """
+    from scipy.optimize import linprog
+
+    free, pinned, owner = _stacked(found, groups, personal)
+    out = np.zeros(len(found), dtype=bool)
+    if not free.shape[0]:
+        return out
+    rows, columns = free.shape
+    from scipy import sparse
+
+    # As many rows as possible fall, each by at most 1: t itself may be as long as it takes.
+    upper = sparse.hstack([-free, sparse.eye_array(rows)])
+    equal = sparse.hstack([pinned, sparse.csr_array((pinned.shape[0], rows))])
+    best = linprog(
+        np.concatenate([np.zeros(columns), -np.ones(rows)]),
+        A_ub=upper,
+        b_ub=np.zeros(rows),
+        A_eq=equal if pinned.shape[0] else None,
+        b_eq=np.zeros(pinned.shape[0]) if pinned.shape[0] else None,
+        bounds=[(None, None)] * columns + [(0, 1)] * rows,
+    )
+    if best.status == 0:
+        out[owner[best.x[columns:] > 0.5]] = True
+    return out
+
+
+def _stacked(found, groups, personal):  # type: ignore[no-untyped-def]
+    """All nodes' matrices in common and personal coordinates, rows of unit length, as sparse."""
+    from scipy import sparse
+
+    d, k = personal.shape
+    common = np.linalg.qr(np.hstack([personal, np.eye(d)]))[0][:, k:d]
+    n_groups, c = int(groups.max()) + 1, d - k
+    width = n_groups * c + len(found) * k
+    parts: tuple[list, list] = ([], [])  # type: ignore[type-arg]
+    owner = []
+    for i, matrices in enumerate(found):
+        own = n_groups * c + i * k + np.arange(k)
+        columns = np.concatenate([groups[i] * c + np.arange(c), own])
+        for part, matrix in zip(parts, matrices, strict=True):
+            size = np.sqrt((matrix**2).sum(axis=1, keepdims=True))
+            rows = matrix[size[:, 0] > 0] / size[size[:, 0] > 0]
+            part.append((rows @ common, rows @ personal, columns))
+        owner += [i] * len(parts[0][-1][0])
+    return *(_sparse(part, width, sparse) for part in parts), np.array(owner, dtype=np.int64)
+
+
+def _sparse(parts, width, sparse):  # type: ignore[no-untyped-def]
+    blocks = [np.hstack([first, second]) for first, second, _ in parts]
+    n = sum(len(block) for block in blocks)
+    columns = [np.tile(where, len(block)) for block, (_, _, where) in zip(blocks, parts, strict=True)]
+    rows = np.repeat(np.arange(n), blocks[0].shape[1])
+    values = np.concatenate([block.ravel() for block in blocks])
+    return sparse.csr_array((values, (rows, np.concatenate(columns))), shape=(n, width))
