@@ -17,7 +17,9 @@ from nefele.losses import (
     Multinomial,
     PointwiseLoss,
     Poisson,
+    Quantile,
     Squared,
+    SquaredHinge,
     Zero,
     as_bound_loss,
 )
@@ -146,6 +148,14 @@ LOSSES = [
     LossCase("huber l1", HuberLoss(delta=0.5, l1=0.1)),
     LossCase("absolute", Absolute()),
     LossCase("absolute l2", Absolute(l2=0.1)),
+    LossCase("quantile", Quantile(q=0.8)),
+    LossCase("quantile l2", Quantile(q=0.3, l2=0.1)),
+    LossCase("squared hinge", SquaredHinge(), "sign"),
+    LossCase("squared hinge l2 l1", SquaredHinge(l2=0.1, l1=0.05), "sign"),
+    LossCase("ridge by column", Squared(l2=(0.3, 0.0))),
+    LossCase("elastic net by column", Squared(l2=(0.0, 0.2), l1=(0.3, 0.1))),
+    LossCase("logistic by column", Logistic(l2=(0.2, 0.1), l1=(0.0, 0.1)), "sign"),
+    LossCase("multinomial by column", Multinomial(n_classes=3, l2=(0.1, 0.3)), "class"),
     LossCase("hinge", Hinge(), "sign"),
     LossCase("hinge l2", Hinge(l2=0.1), "sign"),
     LossCase("multinomial", Multinomial(n_classes=3), "class"),
@@ -167,7 +177,7 @@ LOSSES = [
 
 def _regularised(loss: Any) -> bool:
     parts = loss.values() if isinstance(loss, dict) else [loss]
-    return any(getattr(part, "l2", 0.0) or getattr(part, "l1", 0.0) for part in parts)
+    return any(np.any(getattr(part, name, 0.0)) for part in parts for name in ("l2", "l1"))
 
 
 # These once more, with a column that is spared, and with columns that are seen unequally.

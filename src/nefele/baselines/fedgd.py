@@ -143,4 +143,5 @@ def some_rows(data: LocalData, batch: int, rng: np.random.Generator) -> LocalDat
         sample_weight=weight,
         node_weight=data.node_weight,
         shrink=data.shrink,
+        offset=None if data.offset is None else data.offset[rows],
     )

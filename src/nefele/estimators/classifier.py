@@ -16,12 +16,13 @@ from nefele._checks import Array
 from nefele._ids import describe
 from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsClassifier
-from nefele.losses import Hinge, Logistic, Loss, Multinomial
+from nefele.losses import Hinge, Logistic, Loss, Multinomial, SquaredHinge
 
 _LOSSES: dict[str, type[Loss]] = {
     "hinge": Hinge,
     "logistic": Logistic,
     "multinomial": Multinomial,
+    "squared_hinge": SquaredHinge,
 }
 
 
@@ -70,7 +71,7 @@ group_level_, encoder_, privacy_, clipped_share_
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not (
-            self.loss == "hinge" or isinstance(self.loss, Hinge)
+            self.loss in ("hinge", "squared_hinge") or isinstance(self.loss, Hinge | SquaredHinge)
         )
         return tags
 
@@ -157,14 +158,14 @@ group_level_, encoder_, privacy_, clipped_share_
 
     def _core_loss(self) -> Loss:
         loss = as_loss(self.loss, _LOSSES)
-        if not isinstance(loss, Logistic | Hinge | Multinomial):
+        if not isinstance(loss, Logistic | Hinge | SquaredHinge | Multinomial):
             raise ValueError(
                 f"{type(loss).__name__} is no loss for classes. Use Logistic, Hinge or "
                 "Multinomial, or GTVRegressor."
             )
         if self._n_outputs == 1:
             return loss
-        if isinstance(loss, Hinge):
+        if isinstance(loss, Hinge | SquaredHinge):
             raise ValueError(
                 "Only binary classification is supported. The hinge loss takes two classes; got "
                 f'{len(self.classes_)} classes. Use loss="logistic".'
@@ -179,6 +180,6 @@ group_level_, encoder_, privacy_, clipped_share_
 
 
 def _has_probabilities(model: GTVClassifier) -> bool:
-    if isinstance(as_loss(model.loss, _LOSSES), Hinge):
+    if isinstance(as_loss(model.loss, _LOSSES), Hinge | SquaredHinge):
         raise AttributeError('The hinge loss gives no probabilities. Use loss="logistic".')
     return True

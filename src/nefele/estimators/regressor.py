@@ -9,12 +9,24 @@ import numpy as np
 from nefele._checks import Array
 from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsRegressor
-from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Loss, Multinomial, Poisson, Squared
+from nefele.losses import (
+    Absolute,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Loss,
+    Multinomial,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
 
 _LOSSES: dict[str, type[Loss]] = {
     "absolute": Absolute,
     "huber": HuberLoss,
     "poisson": Poisson,
+    "quantile": Quantile,
     "squared": Squared,
 }
 
@@ -163,6 +175,6 @@ class GTVRegressor(RowsRegressor, GTVBase):
 
     def _core_loss(self) -> Loss:
         loss = as_loss(self.loss, _LOSSES)
-        if isinstance(loss, Logistic | Hinge | Multinomial):
+        if isinstance(loss, Logistic | Hinge | SquaredHinge | Multinomial):
             raise ValueError(f"{type(loss).__name__} is for classes. Use GTVClassifier.")
         return loss

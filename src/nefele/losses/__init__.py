@@ -15,10 +15,11 @@ from nefele.losses.huber import HuberLoss
 from nefele.losses.logistic import Logistic
 from nefele.losses.mixed import BoundMixed
 from nefele.losses.multinomial import Multinomial
-from nefele.losses.piecewise import Absolute, Hinge
+from nefele.losses.piecewise import Absolute, Hinge, Quantile
 from nefele.losses.pointwise import PointwiseLoss
 from nefele.losses.poisson import Poisson
 from nefele.losses.squared import Squared
+from nefele.losses.squared_hinge import SquaredHinge
 from nefele.losses.user import UserLoss
 from nefele.losses.zero import BoundZero, Zero
 
@@ -33,7 +34,9 @@ __all__ = [
     "Multinomial",
     "PointwiseLoss",
     "Poisson",
+    "Quantile",
     "Squared",
+    "SquaredHinge",
     "Zero",
     "as_bound_loss",
     "as_loss",
@@ -46,7 +49,9 @@ _BY_NAME: dict[str, type[Loss]] = {
     "logistic": Logistic,
     "multinomial": Multinomial,
     "poisson": Poisson,
+    "quantile": Quantile,
     "squared": Squared,
+    "squared_hinge": SquaredHinge,
     "zero": Zero,
 }
 

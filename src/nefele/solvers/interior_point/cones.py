@@ -8,7 +8,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele._systems.forest import diagonal_blocks, unrolled
-from nefele.losses import HuberLoss
+from nefele.losses import HuberLoss, SquaredHinge
 from nefele.losses.piecewise import BoundPiecewise
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Penalty, Quadratic, SquaredL2
 from nefele.problem import Problem
@@ -42,7 +42,7 @@ def kinked(problem: Problem) -> BoundPiecewise | None:
 
 def bent(problem: Problem) -> bool:
     """Whether the Hessian of the losses jumps, so that Newton steps may go round in circles."""
-    return isinstance(getattr(problem.loss, "loss", None), HuberLoss)
+    return isinstance(getattr(problem.loss, "loss", None), HuberLoss | SquaredHinge)
 
 
 class Cones:
