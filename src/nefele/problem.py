@@ -17,7 +17,7 @@ from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
 from nefele.losses.base import BoundLoss
-from nefele.penalties import as_penalty
+from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
 
 
@@ -33,8 +33,9 @@ class Problem:
     loss : str, Loss, dict or object
         A name such as "squared", a Loss such as `Squared(l2=0.1)`, one of these per node id, or
         a user's own object (see `nefele.losses.BoundLoss`).
-    penalty : str or Penalty
-        A name such as "l2" or an object such as `HuberPenalty(delta=0.1)`.
+    penalty : str, Penalty or dict
+        A name such as "l2", an object such as `HuberPenalty(delta=0.1)`, or one of these per edge
+        by pairs of node ids, with the key None for all other edges.
     lam : float
         Strength lam >= 0 of the coupling; 0 gives the local fits.
 
@@ -73,7 +74,7 @@ class Problem:
             )
         self.graph = graph
         self.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
-        self.penalty = as_penalty(penalty)
+        self.penalty = penalty_of(penalty, graph)
         self.data = None if data is None else data.align(graph.ids)
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
         self.penalty.check_dimension(self.d)
@@ -152,9 +153,9 @@ class Problem:
 
     @cached_property
     def objective_at_zero(self) -> float:
-        """objective(0): the scale of the relative gap."""
+        """objective(0), or the losses at `loss.origin`: the scale of the relative gap."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.loss.value(np.zeros((self.graph.n_nodes, self.d))).sum())
+            return float(self.loss.value(self.loss.origin()).sum())
 
     def objective(self, w: Any) -> float:
         """Value of (NFL 16) at w, shape (n_nodes, d)."""

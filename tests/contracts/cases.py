@@ -24,6 +24,7 @@ from nefele.losses import (
     as_bound_loss,
 )
 from nefele.penalties import (
+    ByEdge,
     HuberPenalty,
     L1Norm,
     L2Norm,
@@ -221,6 +222,25 @@ def quadratic(d: int, rank: int) -> Quadratic:
     return Quadratic(A.T @ A)
 
 
+class EveryOther(ByEdge):
+    """Penalties by edge for any number of edges, as these tests want: in turn."""
+
+    edges = None
+
+    def at(self, edges):
+        return self
+
+    def _gather(self, ask, v, shape=None):
+        by_turns = ByEdge(self.penalties, np.arange(len(v)) % len(self.penalties))
+        return by_turns._gather(ask, v, shape)
+
+
+def mixed_edges(d: int) -> ByEdge:
+    """A norm, a smooth penalty, one of some entries and a singular one."""
+    kinds = [L1Norm(), SquaredL2(), Partial(L2Norm(), range(d - 1)), quadratic(d, d - 1)]
+    return EveryOther(kinds, [0])
+
+
 # By dimension: a matrix belongs to one.
 PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "l1": lambda d: L1Norm(),
@@ -238,6 +258,8 @@ PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "partial l2": lambda d: Partial(L2Norm(), range(d - 1)),
     "partial l1": lambda d: Partial(L1Norm(), [d - 1]),
     "partial huber": lambda d: Partial(HuberPenalty(delta=0.5), range(1, d)),
+    "by edge": mixed_edges,
+    "smooth by edge": lambda d: EveryOther([SquaredL2(), HuberPenalty(delta=0.5)], [0]),
     "user norm": lambda d: Weighted(),
     "user smooth": lambda d: Tripled(),
 }

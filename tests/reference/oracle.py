@@ -13,9 +13,12 @@ from nefele.losses import (
     Logistic,
     Multinomial,
     Poisson,
+    Quantile,
     Squared,
+    SquaredHinge,
 )
 from nefele.penalties import (
+    ByEdge,
     HuberPenalty,
     L1Norm,
     L2Norm,
@@ -27,13 +30,13 @@ from nefele.penalties import (
 )
 
 
-def _node_term(loss, X, y, c, w):
-    """sum_r c_r f(x_r^T w, y_r); the parameters of a multinomial node are one vector per class."""
+def _node_term(loss, X, y, c, w, offset=0.0):
+    """sum_r c_r f(x_r^T w + o_r, y_r); a multinomial node has one vector per class."""
     if isinstance(loss, Multinomial):
         z = X @ cp.reshape(w, (loss.n_classes, X.shape[1]), order="C").T
         hot = np.eye(loss.n_classes)[y.astype(int)]
         return c @ (cp.log_sum_exp(z, axis=1) - cp.sum(cp.multiply(hot, z), axis=1))
-    return c @ _row_terms(loss, X @ w, y)
+    return c @ _row_terms(loss, X @ w + offset, y)
 
 
 def _row_terms(loss, z, y):
@@ -49,6 +52,10 @@ def _row_terms(loss, z, y):
         return cp.abs(z - y)
     if isinstance(loss, Hinge):
         return cp.pos(1 - cp.multiply(y, z))
+    if isinstance(loss, SquaredHinge):
+        return cp.square(cp.pos(1 - cp.multiply(y, z)))
+    if isinstance(loss, Quantile):
+        return cp.maximum(loss.q * (y - z), (1 - loss.q) * (z - y))
     raise TypeError(loss)
 
 
@@ -88,12 +95,15 @@ def oracle(graph, data, loss, penalty, lam):
         c = data.row_weight[rows]
         if c.sum() == 0:
             continue
-        terms.append(_node_term(loss, data.X[rows], data.y[rows], c, w[i]))
+        offset = 0.0 if data.offset is None else data.offset[rows]
+        terms.append(_node_term(loss, data.X[rows], data.y[rows], c, w[i], offset))
         seen = w[i] if data.shrink is None else cp.multiply(np.tile(data.shrink, d // data.d), w[i])
-        terms.append(loss.l2 * cp.sum_squares(seen) + loss.l1 * cp.norm1(seen))
+        l2, l1 = (np.resize(weight, d) for weight in (loss.l2, loss.l1))
+        terms.append(cp.sum(cp.multiply(l2, cp.square(seen)) + cp.multiply(l1, cp.abs(seen))))
     for e in range(graph.n_edges):
         v = w[int(graph.head[e])] - w[int(graph.tail[e])]
-        terms.append(lam * graph.weight[e] * _edge_term(penalty, v))
+        kind = penalty.penalties[penalty.kind[e]] if isinstance(penalty, ByEdge) else penalty
+        terms.append(lam * graph.weight[e] * _edge_term(kind, v))
     problem = cp.Problem(cp.Minimize(sum(terms)))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")

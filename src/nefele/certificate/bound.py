@@ -190,7 +190,8 @@ def _bound(
         leak = float(nodes @ off @ radius)
         lower = float(-dual.conjugate(nodes).sum() - leak)
         if problem.coupled:
-            lower -= float(problem.penalty.conjugate(flow[on], problem.scale[on]).sum())
+            penalty = problem.penalty.at(on)
+            lower -= float(penalty.conjugate(flow[on], problem.scale[on]).sum())
         lower, leak = (yield Sum(np.array([lower, leak]))).tolist()
         lower = lower if np.isfinite(lower) else -np.inf
         return Certificate(objective, lower, "dual", leak, flow, lower)

@@ -142,7 +142,7 @@ def variation(problem: Posed, w: Array) -> float:
     kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
     if kind is None or w.size < COMPILED or not problem.whole:
         on = problem.counted
-        return float(problem.scale[on] @ problem.penalty.value(graph.diff(w)[on]))
+        return float(problem.scale[on] @ problem.penalty.at(on).value(graph.diff(w)[on]))
     from nefele._kernels.certificate import variation
 
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
@@ -187,7 +187,7 @@ def fenchel_young(problem: Posed, u: Array, w: Array) -> float:
         return float(spare(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w, u))
     on = problem.counted
     diff, flow, scale = graph.diff(w)[on], u[on], problem.scale[on]
-    penalty = problem.penalty
+    penalty = problem.penalty.at(on)
     left = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
     return float(left)
 

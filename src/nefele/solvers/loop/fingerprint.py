@@ -35,7 +35,8 @@ def fingerprint(problem: Problem) -> str:
     found = _Hash()
     found.add([_VERSION, problem.lam, graph.head, graph.tail, graph.weight, graph.ids])
     found.add([problem.data, loss, problem.penalty])
-    steps = np.linspace(0.5, 2.0, 3 * loss.d).reshape(3, loss.d)
+    rows = 3 if problem.penalty.edges is None else problem.penalty.edges
+    steps = np.linspace(0.5, 2.0, rows * loss.d).reshape(rows, loss.d)
     found.add(_rounded(problem.penalty.value(steps)))
     found.add(_rounded(loss.value(np.ones((loss.n_nodes, loss.d)))))
     return found.text()

@@ -265,14 +265,15 @@ def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array,
             "Rescale the labels, or mend the loss's value."
         )
     graph = problem.graph
-    w = np.zeros((graph.n_nodes, problem.d)) if w0 is None else w0
+    origin = problem.loss.origin()
+    w = origin if w0 is None else w0
     u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
     free = problem.undetermined
-    w = np.where((free | (graph.degree == 0))[:, None], 0.0, w)
+    w = np.where((free | (graph.degree == 0))[:, None], origin, w)
     return w, np.where(free[graph.head, None], 0.0, u) if free.any() else u
 
 
 def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:
     """The start, or zero, with no lower bound: what is left when no iterate is usable."""
-    w = w0 if np.isfinite(problem.objective(w0)) else np.zeros_like(w0)
+    w = w0 if np.isfinite(problem.objective(w0)) else problem.loss.origin()
     return w, Certificate(problem.objective(w), -np.inf, "none", 0.0, np.zeros_like(u0))
