@@ -16,9 +16,11 @@ from nefele.certificate.posed import inside
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
-from nefele.losses.base import BoundLoss
+from nefele.losses.base import BoundLoss, runs_away
 from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
+
+_MOST_DIRECTIONS = 2000  # parameters over linear maps up to which runaways are looked for
 
 
 class Problem:
@@ -77,8 +79,9 @@ class Problem:
         self.penalty = penalty_of(penalty, graph)
         self.data = None if data is None else data.align(graph.ids)
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
-        self.penalty.check_dimension(self.d)
-        self.penalty.probe(self.d)
+        graph.check_dimension(self.d)
+        self.penalty.check_dimension(graph.width(self.d))
+        self.penalty.probe(graph.width(self.d))
 
     def __repr__(self) -> str:
         return (
@@ -152,10 +155,15 @@ class Problem:
         return ~has_data[self.parts]
 
     @cached_property
+    def origin(self) -> Array:
+        """Where a solve starts, shape (n_nodes, d): zero, if the losses are finite there."""
+        return self.loss.origin()
+
+    @cached_property
     def objective_at_zero(self) -> float:
-        """objective(0), or the losses at `loss.origin`: the scale of the relative gap."""
+        """objective(0), or the losses at `origin`: the scale of the relative gap."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.loss.value(self.loss.origin()).sum())
+            return float(self.loss.value(self.origin).sum())
 
     def objective(self, w: Any) -> float:
         """Value of (NFL 16) at w, shape (n_nodes, d)."""
@@ -188,10 +196,36 @@ class Problem:
         Shape (n_nodes,). A node alone may where the penalty leaves it directions of its own.
         A nearly optimal w saves time: components that are curved there need no closer look.
         """
+        if self.coupled and not self.graph.plain:
+            return self._runs_away()
         out = self.loss.unbounded(self.parts, w)[self.parts]
         personal = self.penalty.personal(self.d)
         if self.coupled and personal.shape[1]:
             out |= self.loss.unbounded(np.arange(self.graph.n_nodes), w, personal)
+        return out
+
+    def _runs_away(self) -> NDArray[np.bool_]:
+        """The same over linear maps: directions of all nodes of a part that agree over its rows."""
+        out = np.zeros(self.graph.n_nodes, dtype=bool)
+        escapes = len(self.loss.escape_nodes(self.loss.labelled)[0]) > 0
+        if not escapes or out.size * self.d > _MOST_DIRECTIONS:
+            return out
+        personal = self.penalty.personal(self.graph.width(self.d))
+        held = np.eye(len(personal)) - personal @ personal.T
+        for part in range(self.n_parts):
+            nodes = np.flatnonzero(self.parts == part)
+            free, pinned = [], []
+            for place, i in enumerate(nodes.tolist()):
+                alone = np.arange(self.graph.n_nodes) == i
+                unit = np.kron(np.eye(len(nodes))[place], np.eye(self.d))
+                F, P = self.loss.escape_nodes(alone)
+                free.append(F @ unit)
+                pinned.append(P @ unit)
+            move = np.zeros((len(nodes) * self.d, self.graph.n_nodes, self.d))
+            move[:, nodes] = np.eye(len(nodes) * self.d).reshape(-1, len(nodes), self.d)
+            rows = np.stack([(self.graph.diff(one) @ held).ravel() for one in move], axis=1)
+            pinned.append(rows[np.abs(rows).max(axis=1) > 0])
+            out[nodes] = runs_away(np.concatenate(free), np.concatenate(pinned))
         return out
 
     def gap(self, w: Any, u: Any) -> float:
@@ -234,8 +268,8 @@ class Problem:
         return _shaped(w, name, (self.graph.n_nodes, self.d))
 
     def check_u(self, u: Any, name: str = "u") -> Array:
-        """U as a float array of shape (n_edges, d)."""
-        return _shaped(u, name, (self.graph.n_edges, self.d))
+        """U as a float array of shape (n_edges, d), or with the rows' length for mapped graphs."""
+        return _shaped(u, name, (self.graph.n_edges, self.graph.width(self.d)))
 
 
 def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:

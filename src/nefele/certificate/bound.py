@@ -33,6 +33,7 @@ from nefele.certificate.correction import (
     variation,
 )
 from nefele.certificate.posed import Posed, inside
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint
 from nefele.program import Program, Sum, largest, total
 
@@ -226,7 +227,10 @@ def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[ND
     of an optimum that nobody knows does not.
     """
     own, head = problem.own, problem.graph.head
-    sizes = [(own, dual.size()), (head, u), (own, off)]
+    flows = (head, u)
+    if isinstance(problem.graph, MappedGraph):  # of the length of the rows, not of parameters
+        flows = (own, problem.graph.sizes(u)[own])
+    sizes = [(own, dual.size()), flows, (own, off)]
     most = yield Sum(np.stack([_group_max(problem, *size) for size in sizes]), largest=True)
     push, flow, error = most
     size = np.maximum(push, flow)

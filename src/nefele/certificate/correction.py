@@ -17,9 +17,11 @@ from nefele._checks import Array
 from nefele._kernels.groups import group_means
 from nefele._systems.grounded import laplacian_direct, potential
 from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_program, laplacian
+from nefele._systems.operator import OperatorSystem
 from nefele.certificate.posed import Posed
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm, SquaredL2
+from nefele.penalties import L1Norm, L2Norm, Penalty, SquaredL2
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
@@ -29,6 +31,7 @@ _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
 _SPARSE = 1.05  # edges per node up to which there is hardly any fill
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
 _LEAST = 0.02  # least share of a ball that counts as room
+_EXACT = 1e-14  # accuracy of a factorised system
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
 _UNROLLED = 8  # parameters up to which loops over them are unrolled
 _COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
@@ -64,6 +67,8 @@ class LossAndFlow:
         penalty = problem.penalty
         stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
         give = self._give(u, _STIFF * stiffest or np.inf)
+        if isinstance(graph, MappedGraph):
+            return _mapped_solve(graph, penalty, give, metric, right, u.shape[1]), give
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
             self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
@@ -128,7 +133,7 @@ def node_give(problem: Posed, w: Array, u: Array) -> Program[Array]:
 
 def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | None = None) -> Array:
     """The flow u - C D x, a new array or in the memory of `room`."""
-    if not problem.penalty.mixing and x.size >= COMPILED:
+    if not problem.penalty.mixing and x.size >= COMPILED and problem.graph.plain:
         from nefele._kernels.certificate import correct
 
         graph, out = problem.graph, np.empty_like(u) if room is None else room
@@ -140,7 +145,7 @@ def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | Non
 def variation(problem: Posed, w: Array) -> float:
     """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
     kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
-    if kind is None or w.size < COMPILED or not problem.whole:
+    if kind is None or w.size < COMPILED or not (problem.whole and graph.plain):
         on = problem.counted
         return float(problem.scale[on] @ problem.penalty.at(on).value(graph.diff(w)[on]))
     from nefele._kernels.certificate import variation
@@ -161,7 +166,7 @@ def shift_flow(
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
-    if kind is not None and x.size >= COMPILED and problem.whole:
+    if kind is not None and x.size >= COMPILED and problem.whole and graph.plain:
         from nefele._kernels.certificate import shift
 
         out = np.empty_like(u) if out is None else out
@@ -181,7 +186,7 @@ def fenchel_young(problem: Posed, u: Array, w: Array) -> float:
     The flow u is inside its balls: the conjugate of a norm is zero there.
     """
     kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
-    if kind is not None and w.size >= COMPILED and problem.whole:
+    if kind is not None and w.size >= COMPILED and problem.whole and graph.plain:
         from nefele._kernels.certificate import spare
 
         return float(spare(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w, u))
@@ -207,6 +212,21 @@ def _blockwise(metric: Array, right: Array) -> Array:
     safe = np.where(finite[:, None, None], metric, 0.0)
     x = np.linalg.pinv(safe, hermitian=True) @ np.where(finite[:, None], right, 0.0)[..., None]
     return np.asarray(x[..., 0], dtype=float)
+
+
+def _mapped_solve(
+    graph: MappedGraph, penalty: Penalty, give: Array, metric: Array, right: Array, p: int
+) -> Array:
+    """The correction over linear maps, by a factorisation: their blocks are no Laplacian's."""
+    give = np.broadcast_to(give, (graph.n_edges, p))
+    C = np.stack([penalty.mix(give * unit) for unit in np.eye(p)], axis=1)
+    if not (np.isfinite(metric).all() and np.isfinite(right).all()):
+        return np.zeros_like(right)
+    system = OperatorSystem(graph, right.shape[1])
+    try:
+        return system.factorise(metric, np.swapaxes(C, 1, 2)).refined(right, _EXACT)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(right)
 
 
 def _dense_solve(apply: Callable[[Array], Array], right: Array) -> Array:

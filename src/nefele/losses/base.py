@@ -189,7 +189,7 @@ class BoundLoss(ABC):
         if len(self.escape_nodes(self.labelled)[0]):
             for group in np.flatnonzero(self._flat(groups, w, basis)):
                 free, pinned = self.escape_nodes(groups == group)
-                out[group] = _runs_away(free @ basis, pinned @ basis)
+                out[group] = runs_away(free @ basis, pinned @ basis)
         return out
 
     def _flat(self, groups: NDArray[np.int64], w: Array | None, basis: Array) -> NDArray[np.bool_]:
@@ -281,7 +281,7 @@ def check_labels(ok: NDArray[np.bool_], data: LocalData, rule: str, *, advice: s
         raise ValueError(f"{rule}; got {data.y[r]:g} at node {node!r}.{advice}")
 
 
-def _runs_away(free: Array, pinned: Array) -> bool:
+def runs_away(free: Array, pinned: Array) -> bool:
     """Whether some t has free @ t >= 0, not all zero, and pinned @ t = 0."""
     from scipy.optimize import linprog
 

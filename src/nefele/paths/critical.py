@@ -68,7 +68,8 @@ def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
 def consensus(problem: Problem) -> tuple[Array, Array] | None:
     """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
     penalty = problem.penalty
-    if not (penalty.is_norm and penalty.whole and problem.loss.smooth and problem.graph.n_edges):
+    plain = problem.graph.plain and problem.graph.n_edges
+    if not (penalty.is_norm and penalty.whole and problem.loss.smooth and plain):
         return None
     parts = problem.graph.components
     w = problem.loss.pooled(parts)

@@ -11,11 +11,15 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele._systems.laplacian import BlockLaplacian, laplacian
+from nefele._systems.operator import MOST_UNKNOWNS, OperatorSystem
 from nefele.certificate import Certificate
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State, settled
+
+_EXACT = 1e-14  # accuracy of a factorised system
 
 
 @dataclass
@@ -42,6 +46,7 @@ class QuadraticCG(Solver[ConjugateState]):
     """
 
     kept = ("rz", "objective", "asked", "r", "p")
+    maps = True
 
     @staticmethod
     def fits(problem: Problem) -> bool:
@@ -64,7 +69,7 @@ class QuadraticCG(Solver[ConjugateState]):
         loss, graph = _quadratic(problem), problem.graph
         system = laplacian(graph, problem.scale[:, None], loss.H, **problem.penalty.mixing)
         alone = graph.degree == 0
-        w = settled(problem, w0, alone)
+        w = settled(problem, _directly(problem, w0), alone)
         residual = loss.b - system(w) if w.any() else loss.b.copy()
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         p, z = np.zeros_like(residual), np.zeros_like(residual)
@@ -97,6 +102,17 @@ class QuadraticCG(Solver[ConjugateState]):
         self, problem: Problem, state: ConjugateState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
+
+
+def _directly(problem: Problem, w0: Array) -> Array:
+    """Over linear maps the solution itself, where it can be factorised: gradients are slow there."""
+    loss, graph = _quadratic(problem), problem.graph
+    if not isinstance(graph, MappedGraph) or w0.size > MOST_UNKNOWNS:
+        return w0
+    width = graph.width(problem.d)
+    C = problem.penalty.curvature(np.zeros((graph.n_edges, width)))
+    C = problem.scale[:, None, None] * C
+    return OperatorSystem(graph, problem.d).factorise(loss.H, C).refined(loss.b, _EXACT)
 
 
 def _quadratic(problem: Problem) -> BoundSquared:

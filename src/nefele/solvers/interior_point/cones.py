@@ -32,7 +32,8 @@ def edge_kind(problem: Problem) -> str:
 def stiffness(problem: Problem) -> Array:
     """Q of a quadratic penalty, shape (d, d)."""
     penalty = problem.penalty
-    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(problem.d)
+    width = problem.graph.width(problem.d)
+    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(width)
 
 
 def kinked(problem: Problem) -> BoundPiecewise | None:

@@ -34,7 +34,9 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
+from nefele._systems.operator import OperatorSystem
 from nefele.certificate import Certificate
+from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
@@ -77,6 +79,7 @@ class Newton(Solver[NewtonState]):
     ([0.5, 3.5], True)
     """
 
+    maps = True
     fits = staticmethod(fits)
     pays = staticmethod(pays)
 
@@ -103,7 +106,10 @@ class Newton(Solver[NewtonState]):
             value = float(loss.value(state.w).sum())
         value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
         state.terms = Terms(problem, state.w, state.u, value, alone)
-        state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        if isinstance(graph, MappedGraph):
+            state.system = OperatorSystem(graph, problem.d)
+        else:
+            state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
         state.u = state.terms.flow
         state.slope = _slope(state.terms, state.w, alone)
         reach = float(np.abs(state.slope).sum())
@@ -215,12 +221,14 @@ class Newton(Solver[NewtonState]):
             inner.final = state.final
             return solver.certify(problem, inner, tol=tol, exact=exact)
         w, u = self.point(problem, state)
-        if state.start is not None and edge_kind(problem) == "faces" and not exact:
+        faces = edge_kind(problem) == "faces" and problem.graph.plain
+        if state.start is not None and faces and not exact:
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
         plain = problem.certificate(w, u, tol=tol)
-        if exact or state.start is not None or not (problem.coupled and problem.penalty.is_norm):
+        fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
+        if exact or state.start is not None or not fuses:
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))

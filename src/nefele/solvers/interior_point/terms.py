@@ -167,7 +167,8 @@ def _number(problem: Problem) -> int:
     """Cones of the edges."""
     kind = edge_kind(problem)
     single = kind == "faces" or problem.penalty.entrywise
-    return 0 if kind == "springs" else problem.graph.n_edges * (problem.d if single else 1)
+    width = problem.graph.width(problem.d) if single else 1
+    return 0 if kind == "springs" else problem.graph.n_edges * width
 
 
 def _strength(problem: Problem) -> Array:
@@ -177,7 +178,7 @@ def _strength(problem: Problem) -> Array:
     equal anyway, and a ball much larger than the flow only brings rounding errors.
     """
     loss = kinked(problem)
-    if loss is None or not problem.penalty.is_norm:
+    if loss is None or not (problem.penalty.is_norm and problem.graph.plain):
         return problem.scale
     steepest = np.maximum(-loss.low, loss.high) * np.abs(loss.data.X).sum(axis=1)
     force = float(loss.data.row_weight @ steepest)

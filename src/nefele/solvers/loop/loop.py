@@ -15,7 +15,7 @@ from nefele._threads import one_blas_thread
 from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import Record, Result, Status, relative_gap
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, check_maps
 from nefele.solvers.loop.best import Best
 from nefele.solvers.loop.checkpoint import Checkpoint, Saved
 from nefele.solvers.loop.ending import finish
@@ -56,6 +56,7 @@ def run(
     >>> run(problem, PrimalDual(), tol=None, max_iter=3).n_iter
     3
     """
+    check_maps(problem, solver)
     solver.check(problem)
     tol = None if solver.perturbed else tol
     problem.loss.forget()
@@ -265,9 +266,9 @@ def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array,
             "Rescale the labels, or mend the loss's value."
         )
     graph = problem.graph
-    origin = problem.loss.origin()
+    origin = problem.origin
     w = origin if w0 is None else w0
-    u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
+    u = np.zeros((graph.n_edges, graph.width(problem.d))) if u0 is None else u0
     free = problem.undetermined
     w = np.where((free | (graph.degree == 0))[:, None], origin, w)
     return w, np.where(free[graph.head, None], 0.0, u) if free.any() else u
@@ -275,5 +276,5 @@ def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array,
 
 def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:
     """The start, or zero, with no lower bound: what is left when no iterate is usable."""
-    w = w0 if np.isfinite(problem.objective(w0)) else problem.loss.origin()
+    w = w0 if np.isfinite(problem.objective(w0)) else problem.origin
     return w, Certificate(problem.objective(w), -np.inf, "none", 0.0, np.zeros_like(u0))
