@@ -59,9 +59,9 @@ def _row_terms(loss, z, y):
     raise TypeError(loss)
 
 
-def _edge_term(penalty, v):
+def edge_term(penalty, v):
     if isinstance(penalty, Partial):
-        return _edge_term(penalty.penalty, v[list(penalty.on)])
+        return edge_term(penalty.penalty, v[list(penalty.on)])
     if isinstance(penalty, L1Norm):
         return cp.norm1(v)
     if isinstance(penalty, L2Norm):
@@ -80,12 +80,8 @@ def _edge_term(penalty, v):
     raise TypeError(penalty)
 
 
-def oracle(graph, data, loss, penalty, lam):
-    """Optimal value by CVXPY with Clarabel, node by node and edge by edge.
-
-    Returns the solver's value (None when it calls it inaccurate) and nefele's objective at the
-    solver's point.
-    """
+def terms_of(graph, data, loss, penalty, lam):
+    """The variable, of shape (n_nodes, d), and the terms of the objective, one by one."""
     data = data.align(graph.ids)
     d = data.d * getattr(loss, "n_classes", 1)
     w = cp.Variable((graph.n_nodes, d))
@@ -103,8 +99,13 @@ def oracle(graph, data, loss, penalty, lam):
     for e in range(graph.n_edges):
         v = w[int(graph.head[e])] - w[int(graph.tail[e])]
         kind = penalty.penalties[penalty.kind[e]] if isinstance(penalty, ByEdge) else penalty
-        terms.append(lam * graph.weight[e] * _edge_term(kind, v))
-    problem = cp.Problem(cp.Minimize(sum(terms)))
+        terms.append(lam * graph.weight[e] * edge_term(kind, v))
+    return w, terms
+
+
+def solved(w, terms, constraints=()):
+    """Optimal value, None when the solver calls it inaccurate, and the point."""
+    problem = cp.Problem(cp.Minimize(sum(terms)), list(constraints))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         for tol in (1e-11, 1e-9, 1e-8):
@@ -113,6 +114,15 @@ def oracle(graph, data, loss, penalty, lam):
             if problem.status == cp.OPTIMAL:
                 break
     assert problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE), problem.status
+    return (float(problem.value) if problem.status == cp.OPTIMAL else None), w.value
+
+
+def oracle(graph, data, loss, penalty, lam):
+    """Optimal value by CVXPY with Clarabel, node by node and edge by edge.
+
+    Returns the solver's value (None when it calls it inaccurate) and nefele's objective at the
+    solver's point.
+    """
+    value, w = solved(*terms_of(graph, data, loss, penalty, lam))
     # The objective at the oracle's own point: feasible, so never below the optimum.
-    point = Problem(graph, data, loss=loss, penalty=penalty, lam=lam).objective(w.value)
-    return (float(problem.value) if problem.status == cp.OPTIMAL else None), point
+    return value, Problem(graph, data, loss=loss, penalty=penalty, lam=lam).objective(w)

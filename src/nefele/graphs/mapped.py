@@ -1,4 +1,4 @@
-"""Couplings by linear maps: an edge compares F_ei w_i with F_ej w_j, or differences of higher order.
+"""Couplings by linear maps: an edge compares F_ei w_i with F_ej w_j; higher differences too.
 
 The maps are what sheaves on graphs call restriction maps: nodes may have models of different
 length and meaning, and an edge says what of them must agree. A row of such a coupling is a sum

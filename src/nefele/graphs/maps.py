@@ -1,4 +1,4 @@
-"""Couplings by linear maps, from what people have: maps of nodes and edges, orders of differences."""
+"""Couplings by linear maps, from maps of nodes and edges or the order of differences."""
 
 from __future__ import annotations
 

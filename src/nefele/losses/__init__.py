@@ -11,6 +11,8 @@ from nefele._ids import as_ids, unknown_ids_message
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses.base import BoundLoss, DualPoint, Loss
+from nefele.losses.constrained import Constrained
+from nefele.losses.constraints import Box, Constraint, Nonnegative, Simplex
 from nefele.losses.huber import HuberLoss
 from nefele.losses.logistic import Logistic
 from nefele.losses.mixed import BoundMixed
@@ -26,15 +28,20 @@ from nefele.losses.zero import BoundZero, Zero
 __all__ = [
     "Absolute",
     "BoundLoss",
+    "Box",
+    "Constrained",
+    "Constraint",
     "DualPoint",
     "Hinge",
     "HuberLoss",
     "Logistic",
     "Loss",
     "Multinomial",
+    "Nonnegative",
     "PointwiseLoss",
     "Poisson",
     "Quantile",
+    "Simplex",
     "Squared",
     "SquaredHinge",
     "Zero",

@@ -105,7 +105,7 @@ class QuadraticCG(Solver[ConjugateState]):
 
 
 def _directly(problem: Problem, w0: Array) -> Array:
-    """Over linear maps the solution itself, where it can be factorised: gradients are slow there."""
+    """Over linear maps the solution itself, if it can be factorised: gradients are slow there."""
     loss, graph = _quadratic(problem), problem.graph
     if not isinstance(graph, MappedGraph) or w0.size > MOST_UNKNOWNS:
         return w0
