@@ -285,17 +285,19 @@ class LocalData:
         *,
         feature_names: Sequence[str] | None = None,
         node_weight: Any = None,
+        pad: bool = False,
     ) -> LocalData:
         """Local datasets from a list of (X_i, y_i), one per node; None or empty means no data.
 
-        `node_weight` has a factor per node, in this order or by id.
+        `node_weight` has a factor per node, in this order or by id. With `pad` nodes may have
+        different numbers of features: the fewer are filled up with columns of zeros.
 
         Examples
         --------
         >>> LocalData.from_list([([[1.0, 0.0]], [2.0]), None], nodes=["a", "b"]).counts.tolist()
         [1, 0]
         """
-        rows = packed_list(datasets, nodes)
+        rows = packed_list(datasets, nodes, pad)
         return cls(**rows._asdict(), feature_names=feature_names, node_weight=node_weight)
 
     @classmethod

@@ -81,8 +81,13 @@ def _by_row(values: Any, name: str, rows: int) -> Array | None:
     return values
 
 
-def packed_list(datasets: Sequence[tuple[Any, Any] | None], nodes: Any) -> Packed:
-    """Pack a list of (X_i, y_i), one per node; None or empty means no data."""
+def packed_list(
+    datasets: Sequence[tuple[Any, Any] | None], nodes: Any, pad: bool = False
+) -> Packed:
+    """Pack a list of (X_i, y_i), one per node; None or empty means no data.
+
+    With `pad` the widest X_i sets the number of columns, others end in zeros.
+    """
     ids = np.arange(len(datasets)) if nodes is None else as_ids(nodes)
     if len(ids) != len(datasets):
         raise ValueError(f"nodes must have {len(datasets)} ids; got {len(ids)}.")
@@ -91,6 +96,8 @@ def packed_list(datasets: Sequence[tuple[Any, Any] | None], nodes: Any) -> Packe
     d = None
     for i, item in enumerate(datasets):
         if item is None or (len(item[1]) == 0 and _length(item[0]) == 0):
+            if pad and item is not None and np.ndim(item[0]) == 2:
+                d = max(np.shape(item[0])[1], d or 0)
             continue
         name = f"node {ids[i : i + 1].tolist()[0]!r}"
         Xi, yi = (
@@ -99,13 +106,14 @@ def packed_list(datasets: Sequence[tuple[Any, Any] | None], nodes: Any) -> Packe
         )
         if len(Xi) != len(yi):
             raise ValueError(f"X and y of {name} must be equally long: {len(Xi)}, {len(yi)}.")
-        if d is not None and Xi.shape[1] != d:
+        if d is not None and Xi.shape[1] != d and not pad:
             raise ValueError(f"All nodes must have {d} features; {name} has {Xi.shape[1]}.")
-        d = Xi.shape[1]
+        d = max(Xi.shape[1], d or 0)
         counts[i] = len(yi)
         parts.append((Xi, yi))
-    if d is None:
+    if not parts:
         raise ValueError("At least one node must have data; got none.")
+    parts = [(np.pad(Xi, ((0, 0), (0, d - Xi.shape[1]))), yi) for Xi, yi in parts]
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return Packed(X, y, np.concatenate([[0], np.cumsum(counts)]), ids, None, None)
 
