@@ -13,6 +13,7 @@ from nefele.losses import (
     BoundLoss,
     Box,
     Constrained,
+    GraphicalLasso,
     Hinge,
     HuberLoss,
     Logistic,
@@ -132,6 +133,11 @@ class LossCase:
         return as_bound_loss(self.loss, data, graph)
 
     @property
+    def matrix(self) -> bool:
+        """Parameters are a symmetric matrix, and infinite costs are near everywhere."""
+        return isinstance(self.loss, GraphicalLasso)
+
+    @property
     def own(self) -> bool:
         """A user's own object, which knows no data."""
         return isinstance(self.loss, UserProx | UserGrad)
@@ -171,6 +177,8 @@ LOSSES = [
     LossCase("simplex", Constrained(Squared(), Simplex())),
     LossCase("logistic simplex", Constrained(Logistic(l2=0.1), Simplex(total=2.0)), "sign"),
     LossCase("multinomial box", Constrained(Multinomial(n_classes=3), Box(-0.5, 0.5)), "class"),
+    LossCase("precision", GraphicalLasso()),
+    LossCase("precision l1", GraphicalLasso(l1=0.1, centre=False)),
     LossCase("zero", Zero()),
     LossCase("log cosh", LogCosh()),
     LossCase("log cosh l2", LogCosh(l2=0.1)),

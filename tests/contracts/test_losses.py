@@ -15,6 +15,10 @@ DATA_CASES = pytest.mark.parametrize("case", [c for c in LOSSES if not c.own], i
 # A set is for nodes without data as well; all other losses are zero there.
 FREE = [c for c in LOSSES if not (c.own or isinstance(c.loss, Constrained))]
 FREE_CASES = pytest.mark.parametrize("case", FREE, ids=lambda c: c.name)
+# Points here are no positive definite matrices; see tests/losses/test_precision.py.
+GRADIENT_CASES = pytest.mark.parametrize(
+    "case", [c for c in LOSSES if not c.matrix], ids=lambda c: c.name
+)
 SCALARS = [c for c in LOSSES if isinstance(c.loss, PointwiseLoss)]
 SCALAR_CASES = pytest.mark.parametrize("case", SCALARS, ids=lambda c: c.name)
 STEPS = (0.01, 1.0, 100.0)
@@ -78,7 +82,7 @@ def test_prox_with_a_step_per_node_and_a_start(case):
             np.testing.assert_allclose(alone[i], z[i], atol=1e-7 * (1 + np.abs(z).max()))
 
 
-@CASES
+@GRADIENT_CASES
 def test_gradient_equals_central_differences(case):
     bound = case.bind()
     if case.name == "user prox":
@@ -406,7 +410,9 @@ def test_minimise_is_a_local_minimiser(case):
     assert w.shape == (N_NODES, bound.d)
     value = bound.value(w)
     for other in nearby(w, np.random.default_rng(10)):
-        assert (bound.value(other) >= value - 1e-7 * (1 + np.abs(value))).all()
+        low = bound.value(other) < value - 1e-7 * (1 + np.abs(value))
+        # A log det of few rows has no infimum; all other losses have.
+        assert not low[~(bound.unbounded(np.arange(N_NODES)) & case.matrix)].any()
 
 
 def test_minimise_is_the_least_norm_least_squares_solution():

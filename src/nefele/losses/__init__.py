@@ -20,6 +20,7 @@ from nefele.losses.multinomial import Multinomial
 from nefele.losses.piecewise import Absolute, Hinge, Quantile
 from nefele.losses.pointwise import PointwiseLoss
 from nefele.losses.poisson import Poisson
+from nefele.losses.precision import GraphicalLasso, matrices
 from nefele.losses.squared import Squared
 from nefele.losses.squared_hinge import SquaredHinge
 from nefele.losses.user import UserLoss
@@ -32,6 +33,7 @@ __all__ = [
     "Constrained",
     "Constraint",
     "DualPoint",
+    "GraphicalLasso",
     "Hinge",
     "HuberLoss",
     "Logistic",
@@ -47,6 +49,7 @@ __all__ = [
     "Zero",
     "as_bound_loss",
     "as_loss",
+    "matrices",
 ]
 
 _BY_NAME: dict[str, type[Loss]] = {
