@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         graph_learning,
         graphs,
         losses,
+        online,
         penalties,
         privacy,
         report,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     )
     from nefele.graph import Graph
     from nefele.graphs import as_graph
+    from nefele.online import Stream
     from nefele.paths import PathResult, lam_max, path
     from nefele.problem import Problem
     from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
@@ -80,6 +82,7 @@ __all__ = [
     "Record",
     "Result",
     "Status",
+    "Stream",
     "TableEncoder",
     "WithinNodeKFold",
     "accountable",
@@ -101,6 +104,7 @@ __all__ = [
     "lam_max",
     "load",
     "losses",
+    "online",
     "path",
     "penalties",
     "plot_residuals",
@@ -142,6 +146,7 @@ _LAZY = {
     ),
     "graph": ("Graph",),
     "graphs": ("as_graph",),
+    "online": ("Stream",),
     "paths": ("PathResult", "lam_max", "path"),
     "problem": ("Problem",),
     "result": ("ConvergenceWarning", "DataWarning", "Record", "Result", "Status"),

@@ -83,6 +83,7 @@ group_level_, encoder_, privacy_, clipped_share_
         sample_weight: Any = None,
         *,
         node_ids: Any = None,
+        forget: float = 1.0,
     ) -> GTVClassifier:
         """Fit again with new rows added, starting from the model so far.
 
@@ -90,6 +91,8 @@ group_level_, encoder_, privacy_, clipped_share_
         ----------
         classes : array of shape (n_classes,), optional
             All labels that will ever come, for the first call; default: those in y.
+        forget : float in (0, 1]
+            What is left of the weight of all earlier rows; those below 1e-6 are dropped.
         X, y, sample_weight, node_ids
             See `fit`.
         """
@@ -97,7 +100,7 @@ group_level_, encoder_, privacy_, clipped_share_
         self._classes = np.unique(classes) if classes is not None and first else None
         self._keep_classes = not first
         try:
-            self._partial_fit(X, y, sample_weight, node_ids)
+            self._partial_fit(X, y, sample_weight, node_ids, forget)
         finally:
             del self._classes, self._keep_classes
         return self

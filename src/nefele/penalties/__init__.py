@@ -5,7 +5,7 @@ from typing import Any
 from nefele._checks import check_name
 from nefele.graph import Graph
 from nefele.penalties.base import Penalty
-from nefele.penalties.by_edge import ByEdge, by_edge
+from nefele.penalties.by_edge import ByEdge
 from nefele.penalties.huber import HuberPenalty
 from nefele.penalties.l1 import L1Norm
 from nefele.penalties.l2 import L2Norm
@@ -67,7 +67,7 @@ def penalty_of(penalty: Any, graph: Graph) -> Penalty:
     ByEdge(L2Norm(): 1 edges, L1Norm(): 1 edges)
     """
     if isinstance(penalty, dict):
-        return by_edge({pair: as_penalty(kind) for pair, kind in penalty.items()}, graph)
+        return ByEdge.of({pair: as_penalty(kind) for pair, kind in penalty.items()}, graph)
     found = as_penalty(penalty)
     if found.edges not in (None, graph.n_edges):
         raise ValueError(

@@ -122,6 +122,50 @@ class ByEdge(Penalty):
         for penalty in self.penalties:
             penalty.check_dimension(d)
 
+    @classmethod
+    def of(cls, named: dict[Any, Penalty], graph: Graph) -> ByEdge:
+        """The penalties of a dict by pairs of node ids; the key None is for all other edges.
+
+        Examples
+        --------
+        >>> from nefele import Graph
+        >>> from nefele.penalties import L1Norm, L2Norm
+        >>> graph = Graph.from_edges([("a", "b"), ("b", "c")])
+        >>> ByEdge.of({("c", "b"): L1Norm(), None: L2Norm()}, graph).kind.tolist()
+        [1, 0]
+        """
+        rest = named.get(None)
+        pairs = [pair for pair in named if pair is not None]
+        for pair in pairs:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ValueError(f"penalty must name edges by pairs of node ids; got {pair!r}.")
+        kinds: list[Penalty] = [] if rest is None else [rest]
+        kind = np.full(graph.n_edges, -1 if rest is None else 0)
+        ends = np.array([graph.positions(as_ids(list(pair))) for pair in pairs]).reshape(-1, 2)
+        place = {
+            pair: e for e, pair in enumerate(map(tuple, np.c_[graph.head, graph.tail].tolist()))
+        }
+        for pair, two in zip(pairs, ends.tolist(), strict=True):
+            e = place.get((min(two), max(two)))
+            if e is None:
+                raise ValueError(
+                    f"penalty names the edge {pair!r}, which the graph does not have. "
+                    f"Ids: {describe(graph.ids)}."
+                )
+            slot = next(
+                (k for k, other in enumerate(kinds) if _same(other, named[pair])), len(kinds)
+            )
+            if slot == len(kinds):
+                kinds.append(named[pair])
+            kind[e] = slot
+        if (kind < 0).any():
+            missing = graph.describe_edge(int(np.argmin(kind)))
+            raise ValueError(
+                f"penalty must name every edge; {missing} is missing. Give the others one by the key "
+                "None."
+            )
+        return cls(kinds, kind)
+
     def _gather(
         self,
         ask: Callable[[Penalty, Index], Array],
@@ -135,46 +179,6 @@ class ByEdge(Penalty):
             if len(on):
                 out[on] = ask(penalty, on)
         return out
-
-
-def by_edge(named: dict[Any, Penalty], graph: Graph) -> ByEdge:
-    """The penalties of a dict by pairs of node ids; the key None is for all other edges.
-
-    Examples
-    --------
-    >>> from nefele import Graph
-    >>> from nefele.penalties import L1Norm, L2Norm
-    >>> graph = Graph.from_edges([("a", "b"), ("b", "c")])
-    >>> by_edge({("c", "b"): L1Norm(), None: L2Norm()}, graph).kind.tolist()
-    [1, 0]
-    """
-    rest = named.get(None)
-    pairs = [pair for pair in named if pair is not None]
-    for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(f"penalty must name edges by pairs of node ids; got {pair!r}.")
-    kinds: list[Penalty] = [] if rest is None else [rest]
-    kind = np.full(graph.n_edges, -1 if rest is None else 0)
-    ends = np.array([graph.positions(as_ids(list(pair))) for pair in pairs]).reshape(-1, 2)
-    place = {pair: e for e, pair in enumerate(map(tuple, np.c_[graph.head, graph.tail].tolist()))}
-    for pair, two in zip(pairs, ends.tolist(), strict=True):
-        e = place.get((min(two), max(two)))
-        if e is None:
-            raise ValueError(
-                f"penalty names the edge {pair!r}, which the graph does not have. "
-                f"Ids: {describe(graph.ids)}."
-            )
-        slot = next((k for k, other in enumerate(kinds) if _same(other, named[pair])), len(kinds))
-        if slot == len(kinds):
-            kinds.append(named[pair])
-        kind[e] = slot
-    if (kind < 0).any():
-        missing = graph.describe_edge(int(np.argmin(kind)))
-        raise ValueError(
-            f"penalty must name every edge; {missing} is missing. Give the others one by the key "
-            "None."
-        )
-    return ByEdge(kinds, kind)
 
 
 def _same(a: Penalty, b: Penalty) -> bool:
