@@ -255,6 +255,7 @@ EXPORTED = {
         "PhaseDiagram",
         "SpectrumBounds",
         "SpreadBound",
+        "Suggestion",
         "WellConnected",
         "certify_clusters",
         "cluster_bound",
@@ -276,6 +277,7 @@ EXPORTED = {
         "plot_slack",
         "plot_spread",
         "spectrum_bounds",
+        "suggest_nodes",
         "well_connected",
     ],
     "nefele.datasets": [

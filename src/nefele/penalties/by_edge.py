@@ -132,7 +132,7 @@ class ByEdge(Penalty):
         >>> from nefele.penalties import L1Norm, L2Norm
         >>> graph = Graph.from_edges([("a", "b"), ("b", "c")])
         >>> ByEdge.of({("c", "b"): L1Norm(), None: L2Norm()}, graph).kind.tolist()
-        [1, 0]
+        [0, 1]
         """
         rest = named.get(None)
         pairs = [pair for pair in named if pair is not None]
@@ -161,8 +161,8 @@ class ByEdge(Penalty):
         if (kind < 0).any():
             missing = graph.describe_edge(int(np.argmin(kind)))
             raise ValueError(
-                f"penalty must name every edge; {missing} is missing. Give the others one by the key "
-                "None."
+                f"penalty must name every edge; {missing} is missing. Give the others one by "
+                "the key None."
             )
         return cls(kinds, kind)
 
