@@ -3,7 +3,7 @@
 import numpy as np
 
 from nefele import Graph, LocalData, Problem
-from nefele.losses import Hinge, Logistic, Multinomial, Poisson
+from nefele.losses import Hinge, Logistic, Multinomial, Poisson, SquaredHinge
 
 ROW_COUNTS = (0, 1, 2, 6, 8)
 
@@ -22,7 +22,7 @@ def labels(kind, z, rng, n_classes=3):
 
 def kind_of(loss):
     """Which labels a loss takes."""
-    if isinstance(loss, Logistic | Hinge):
+    if isinstance(loss, Logistic | Hinge | SquaredHinge):
         return "sign"
     if isinstance(loss, Poisson):
         return "count"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         graphs,
         losses,
         networks,
+        online,
         penalties,
         privacy,
         report,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     )
     from nefele.graph import Graph
     from nefele.graphs import as_graph
+    from nefele.online import Stream
     from nefele.paths import PathResult, lam_max, path
     from nefele.problem import Problem
     from nefele.result import ConvergenceWarning, DataWarning, Record, Result, Status
@@ -81,6 +83,7 @@ __all__ = [
     "Record",
     "Result",
     "Status",
+    "Stream",
     "TableEncoder",
     "WithinNodeKFold",
     "accountable",
@@ -103,6 +106,7 @@ __all__ = [
     "load",
     "losses",
     "networks",
+    "online",
     "path",
     "penalties",
     "plot_residuals",
@@ -144,6 +148,7 @@ _LAZY = {
     ),
     "graph": ("Graph",),
     "graphs": ("as_graph",),
+    "online": ("Stream",),
     "paths": ("PathResult", "lam_max", "path"),
     "problem": ("Problem",),
     "result": ("ConvergenceWarning", "DataWarning", "Record", "Result", "Status"),

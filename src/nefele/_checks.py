@@ -89,6 +89,14 @@ def check_number(
     return number
 
 
+def check_numbers(value: Any, name: str, *, low: float = -math.inf) -> float | tuple[float, ...]:
+    """A finite number >= low, or several of them as a tuple, which can be compared and hashed."""
+    if np.ndim(value) == 0:
+        return check_number(value, name, low=low)
+    numbers = as_float_array(value, name, 1).tolist()
+    return tuple(check_number(x, f"{name}[{j}]", low=low) for j, x in enumerate(numbers))
+
+
 def check_count(value: Any, name: str, *, low: int = 0) -> int:
     """An integer >= low; a float that is a whole number counts as one."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -49,6 +49,9 @@ class Graph:
     tail: Index
     weight: Array
 
+    #: Whether edges compare the parameters themselves, not linear images of them.
+    plain = True
+
     def __init__(
         self, ids: Any, head: Any, tail: Any, weight: Any = None, *, merge: str = "error"
     ) -> None:
@@ -265,6 +268,14 @@ class Graph:
         out = np.zeros((self.n_nodes, u.shape[1]))
         divergence(self.ptr, self.tail, np.ascontiguousarray(u), out)
         return out
+
+    def width(self, d: int) -> int:
+        """Length of what an edge compares, and so of its flow, for d parameters."""
+        return d
+
+    def check_dimension(self, d: int) -> None:
+        """Raise when the graph does not fit models with d parameters."""
+        return None
 
     def position(self, node: Any) -> int:
         """Position of a node id in `ids`."""

@@ -19,8 +19,11 @@ from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
 from nefele.losses.base import BoundLoss, Duals
-from nefele.penalties import as_penalty
+from nefele.losses.escape import runs_away
+from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
+
+_MOST_DIRECTIONS = 2000  # parameters over linear maps up to which runaways are looked for
 
 
 class Problem:
@@ -35,8 +38,9 @@ class Problem:
     loss : str, Loss, dict or object
         A name such as "squared", a Loss such as `Squared(l2=0.1)`, one of these per node id, or
         a user's own object (see `nefele.losses.BoundLoss`).
-    penalty : str or Penalty
-        A name such as "l2" or an object such as `HuberPenalty(delta=0.1)`.
+    penalty : str, Penalty or dict
+        A name such as "l2", an object such as `HuberPenalty(delta=0.1)`, or one of these per edge
+        by pairs of node ids, with the key None for all other edges.
     lam : float
         Strength lam >= 0 of the coupling; 0 gives the local fits.
 
@@ -75,11 +79,12 @@ class Problem:
             )
         self.graph = graph
         self.lam = check_number(lam, "lam", low=0.0, advice="Use lam=0 for local fits.")
-        self.penalty = as_penalty(penalty)
+        self.penalty = penalty_of(penalty, graph)
         self.data = None if data is None else data.align(graph.ids)
         self.loss: BoundLoss = as_bound_loss(loss, self.data, graph)
-        self.penalty.check_dimension(self.d)
-        self.penalty.probe(self.d)
+        graph.check_dimension(self.d)
+        self.penalty.check_dimension(graph.width(self.d))
+        self.penalty.probe(graph.width(self.d))
         self.known: dict[str, Any] = {}  # what solvers found that holds for every lam
 
     def __repr__(self) -> str:
@@ -167,10 +172,15 @@ class Problem:
         return ~has_data[self.parts]
 
     @cached_property
+    def origin(self) -> Array:
+        """Where a solve starts, shape (n_nodes, d): zero, if the losses are finite there."""
+        return self.loss.origin()
+
+    @cached_property
     def objective_at_zero(self) -> float:
-        """objective(0): the scale of the relative gap."""
+        """objective(0), or the losses at `origin`: the scale of the relative gap."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.loss.value(np.zeros((self.graph.n_nodes, self.d))).sum())
+            return float(self.loss.value(self.origin).sum())
 
     def objective(self, w: Any) -> float:
         """Value of (NFL 16) at w, shape (n_nodes, d)."""
@@ -195,7 +205,7 @@ class Problem:
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further. `direct` solves small systems
-        by factors, not by conjugate gradients; `duals` are what a solver knows of the losses' duals.
+        by factors, not by conjugate gradients; `duals` is what a solver knows of the losses' duals.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -214,13 +224,41 @@ class Problem:
         Shape (n_nodes,). A node alone may where the penalty leaves it directions of its own.
         A nearly optimal w saves time: components that are curved there need no closer look.
         """
+        if self.coupled and not self.graph.plain:
+            return self._runs_away()
         out = self.loss.unbounded(self.parts, w)[self.parts]
         personal = self.penalty.personal(self.d)
         if self.coupled and personal.shape[1]:
             out |= self.loss.unbounded_nodes(self.parts, personal, w)
         return out
 
-    def hold(self, nodes: NDArray[np.bool_], strength: float = 1e-6) -> tuple[Problem, Array] | None:
+    def _runs_away(self) -> NDArray[np.bool_]:
+        """The same over linear maps: directions of all nodes of a part that agree over its rows."""
+        out = np.zeros(self.graph.n_nodes, dtype=bool)
+        escapes = len(self.loss.escape_nodes(self.loss.labelled)[0]) > 0
+        if not escapes or out.size * self.d > _MOST_DIRECTIONS:
+            return out
+        personal = self.penalty.personal(self.graph.width(self.d))
+        held = np.eye(len(personal)) - personal @ personal.T
+        for part in range(self.n_parts):
+            nodes = np.flatnonzero(self.parts == part)
+            free, pinned = [], []
+            for place, i in enumerate(nodes.tolist()):
+                alone = np.arange(self.graph.n_nodes) == i
+                unit = np.kron(np.eye(len(nodes))[place], np.eye(self.d))
+                F, P = self.loss.escape_nodes(alone)
+                free.append(F @ unit)
+                pinned.append(P @ unit)
+            move = np.zeros((len(nodes) * self.d, self.graph.n_nodes, self.d))
+            move[:, nodes] = np.eye(len(nodes) * self.d).reshape(-1, len(nodes), self.d)
+            rows = np.stack([(self.graph.diff(one) @ held).ravel() for one in move], axis=1)
+            pinned.append(rows[np.abs(rows).max(axis=1) > 0])
+            out[nodes] = runs_away(np.concatenate(free), np.concatenate(pinned))
+        return out
+
+    def hold(
+        self, nodes: NDArray[np.bool_], strength: float = 1e-6
+    ) -> tuple[Problem, Array] | None:
         """The problem with a tiny ridge at some nodes, so that they cannot run away.
 
         Returns it with the weights of w_ij^2, shape (n_nodes, d): `strength` times the curvature
@@ -289,8 +327,8 @@ class Problem:
         return _shaped(w, name, (self.graph.n_nodes, self.d))
 
     def check_u(self, u: Any, name: str = "u") -> Array:
-        """U as a float array of shape (n_edges, d)."""
-        return _shaped(u, name, (self.graph.n_edges, self.d))
+        """U as a float array of shape (n_edges, d), or with the rows' length for mapped graphs."""
+        return _shaped(u, name, (self.graph.n_edges, self.graph.width(self.d)))
 
 
 def _shaped(value: Any, name: str, shape: tuple[int, int]) -> Array:

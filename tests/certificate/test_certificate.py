@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from nefele import Certificate, Graph, LocalData, Problem, solve
+from nefele.graphs import chain, trend
 from nefele.losses import Absolute, Hinge, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import HuberPenalty, Lp, Quadratic
+from nefele.penalties import ByEdge, HuberPenalty, L1Norm, L2Norm, Lp, Partial, Quadratic, SquaredL2
 from tests.problems import chain_problem, random_problem
 
 
@@ -172,3 +173,23 @@ def test_disconnected_components_do_not_spoil_each_other():
     other = Problem(Graph.from_edges([(2, 3)]), data.subset(np.array([2, 3])), lam=0.1)
     split = alone.gap(best.w[:2], u[:1]) + other.gap(best.w[2:], u[1:])
     assert problem.gap(best.w, u) == pytest.approx(split, rel=0.5)
+
+
+KINDS = [L1Norm(), SquaredL2(), Partial(L2Norm(), [1]), Quadratic([[2.0, 1.0], [1.0, 0.5]])]
+
+
+@pytest.mark.parametrize("coupling", [chain(12), trend(chain(12), 2)], ids=["edges", "maps"])
+@pytest.mark.parametrize("by_edge", [False, True])
+def test_factors_and_gradients_give_nearly_the_same_bound(coupling, by_edge):
+    rng = np.random.default_rng(0)
+    data = LocalData.from_list([(rng.normal(size=(4, 2)), rng.normal(size=4)) for _ in range(12)])
+    penalty = ByEdge(KINDS, np.arange(coupling.n_edges) % 4) if by_edge else Partial(L2Norm(), [1])
+    problem = Problem(coupling, data, penalty=penalty, lam=0.3)
+    best = solve(problem, tol=1e-9)
+    w = best.w + 1e-3 * rng.normal(size=best.w.shape)
+    for u in (best.u, best.u + 1e-3 * rng.normal(size=best.u.shape)):
+        found = [problem.certificate(w, u, direct=direct) for direct in (False, True)]
+        for one in found:
+            assert one.lower <= best.objective
+            assert np.isfinite(penalty.conjugate(one.u, problem.scale)).all()
+        assert found[0].lower == pytest.approx(found[1].lower, rel=1e-5)

@@ -11,17 +11,24 @@ from nefele import Graph, LocalData
 from nefele.losses import (
     Absolute,
     BoundLoss,
+    Box,
+    Constrained,
+    GraphicalLasso,
     Hinge,
     HuberLoss,
     Logistic,
     Multinomial,
     PointwiseLoss,
     Poisson,
+    Quantile,
+    Simplex,
     Squared,
+    SquaredHinge,
     Zero,
     as_bound_loss,
 )
 from nefele.penalties import (
+    ByEdge,
     HuberPenalty,
     L1Norm,
     L2Norm,
@@ -126,6 +133,11 @@ class LossCase:
         return as_bound_loss(self.loss, data, graph)
 
     @property
+    def matrix(self) -> bool:
+        """Parameters are a symmetric matrix, and infinite costs are near everywhere."""
+        return isinstance(self.loss, GraphicalLasso)
+
+    @property
     def own(self) -> bool:
         """A user's own object, which knows no data."""
         return isinstance(self.loss, UserProx | UserGrad)
@@ -146,11 +158,27 @@ LOSSES = [
     LossCase("huber l1", HuberLoss(delta=0.5, l1=0.1)),
     LossCase("absolute", Absolute()),
     LossCase("absolute l2", Absolute(l2=0.1)),
+    LossCase("quantile", Quantile(q=0.8)),
+    LossCase("quantile l2", Quantile(q=0.3, l2=0.1)),
+    LossCase("squared hinge", SquaredHinge(), "sign"),
+    LossCase("squared hinge l2 l1", SquaredHinge(l2=0.1, l1=0.05), "sign"),
+    LossCase("ridge by column", Squared(l2=(0.3, 0.0))),
+    LossCase("elastic net by column", Squared(l2=(0.0, 0.2), l1=(0.3, 0.1))),
+    LossCase("logistic by column", Logistic(l2=(0.2, 0.1), l1=(0.0, 0.1)), "sign"),
+    LossCase("multinomial by column", Multinomial(n_classes=3, l2=(0.1, 0.3)), "class"),
     LossCase("hinge", Hinge(), "sign"),
     LossCase("hinge l2", Hinge(l2=0.1), "sign"),
     LossCase("multinomial", Multinomial(n_classes=3), "class"),
     LossCase("multinomial l2", Multinomial(n_classes=3, l2=0.1), "class"),
     LossCase("multinomial l1", Multinomial(n_classes=3, l1=0.05), "class"),
+    LossCase("nonnegative", Constrained(Squared(), "nonnegative")),
+    LossCase("box", Constrained(Squared(l2=0.1, l1=0.2), Box((-0.4, 0.1), (0.3, np.inf)))),
+    LossCase("box without zero", Constrained(Poisson(), Box(0.1, 0.6)), "count"),
+    LossCase("simplex", Constrained(Squared(), Simplex())),
+    LossCase("logistic simplex", Constrained(Logistic(l2=0.1), Simplex(total=2.0)), "sign"),
+    LossCase("multinomial box", Constrained(Multinomial(n_classes=3), Box(-0.5, 0.5)), "class"),
+    LossCase("precision", GraphicalLasso()),
+    LossCase("precision l1", GraphicalLasso(l1=0.1, centre=False)),
     LossCase("zero", Zero()),
     LossCase("log cosh", LogCosh()),
     LossCase("log cosh l2", LogCosh(l2=0.1)),
@@ -167,7 +195,7 @@ LOSSES = [
 
 def _regularised(loss: Any) -> bool:
     parts = loss.values() if isinstance(loss, dict) else [loss]
-    return any(getattr(part, "l2", 0.0) or getattr(part, "l1", 0.0) for part in parts)
+    return any(np.any(getattr(part, name, 0.0)) for part in parts for name in ("l2", "l1"))
 
 
 # These once more, with a column that is spared, and with columns that are seen unequally.
@@ -211,6 +239,25 @@ def quadratic(d: int, rank: int) -> Quadratic:
     return Quadratic(A.T @ A)
 
 
+class EveryOther(ByEdge):
+    """Penalties by edge for any number of edges, as these tests want: in turn."""
+
+    edges = None
+
+    def at(self, edges):
+        return self
+
+    def _gather(self, ask, v, shape=None):
+        by_turns = ByEdge(self.penalties, np.arange(len(v)) % len(self.penalties))
+        return by_turns._gather(ask, v, shape)
+
+
+def mixed_edges(d: int) -> ByEdge:
+    """A norm, a smooth penalty, one of some entries and a singular one."""
+    kinds = [L1Norm(), SquaredL2(), Partial(L2Norm(), range(d - 1)), quadratic(d, d - 1)]
+    return EveryOther(kinds, [0])
+
+
 # By dimension: a matrix belongs to one.
 PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "l1": lambda d: L1Norm(),
@@ -228,6 +275,8 @@ PENALTIES: dict[str, Callable[[int], Penalty]] = {
     "partial l2": lambda d: Partial(L2Norm(), range(d - 1)),
     "partial l1": lambda d: Partial(L1Norm(), [d - 1]),
     "partial huber": lambda d: Partial(HuberPenalty(delta=0.5), range(1, d)),
+    "by edge": mixed_edges,
+    "smooth by edge": lambda d: EveryOther([SquaredL2(), HuberPenalty(delta=0.5)], [0]),
     "user norm": lambda d: Weighted(),
     "user smooth": lambda d: Tripled(),
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nefele.penalties import Penalty, as_penalty
+from nefele.penalties import ByEdge, Penalty, as_penalty
 from tests.contracts.cases import PENALTIES
 
 CASES = pytest.mark.parametrize("make", PENALTIES.values(), ids=PENALTIES.keys())
@@ -11,6 +11,9 @@ DIMENSIONS = pytest.mark.parametrize("d", [2, 3])
 NORMS = {name: make for name, make in PENALTIES.items() if make(2).is_norm}
 # A partial norm is zero in some directions: no ball of the whole space is its dual's.
 WHOLE = {name: make for name, make in NORMS.items() if make(2).whole}
+# These tests take rows out of their order; a penalty by edge is tested row by row below.
+ALIKE = {name: make for name, make in PENALTIES.items() if not isinstance(make(2), ByEdge)}
+ALIKE_CASES = pytest.mark.parametrize("make", ALIKE.values(), ids=ALIKE.keys())
 NORM_CASES = pytest.mark.parametrize("make", NORMS.values(), ids=NORMS.keys())
 SCALES = (1.0, 1e-2, 1e-4, 1e-6)
 
@@ -47,7 +50,8 @@ def test_is_a_convex_even_function_with_value_zero_at_zero(make, d):
     assert penalty.value(np.zeros((1, d)))[0] == 0
     np.testing.assert_allclose(penalty.value(-v), value)
     middle = penalty.value(0.5 * (v + v[::-1]))
-    assert (middle <= 0.5 * (value + value[::-1]) * (1 + 1e-12)).all()
+    mirrored = penalty.value(v[::-1])
+    assert (middle <= 0.5 * (value + mirrored) * (1 + 1e-12)).all()
 
 
 @NORM_CASES
@@ -120,7 +124,7 @@ def test_fenchel_young_inequality(make, d):
         assert (slack >= -1e-10 * (1 + np.abs(bound))).all()
 
 
-@CASES
+@ALIKE_CASES
 def test_conjugate_equals_the_maximum_over_a_grid(make):
     """sup_v <u, v> - scale phi(v) over the plane; unbounded where the conjugate is inf."""
     penalty = make(2)
@@ -141,7 +145,7 @@ def test_conjugate_equals_the_maximum_over_a_grid(make):
                 np.testing.assert_allclose(value.max(), claimed, atol=0.05)
 
 
-@CASES
+@ALIKE_CASES
 @DIMENSIONS
 def test_domain_ratio_tells_the_conjugates_domain(make, d):
     penalty = make(d)
@@ -308,3 +312,26 @@ def test_bad_arguments(build, message):
     with pytest.raises(ValueError) as error:
         build()
     assert str(error.value).startswith(message)
+
+
+@DIMENSIONS
+def test_a_penalty_by_edge_is_that_of_each_edge(d):
+    made = PENALTIES["by edge"](d)
+    v, scale, step = edges(d)
+    kinds = [made.penalties[e % len(made.penalties)] for e in range(len(v))]
+    whole = ByEdge(made.penalties, np.arange(len(v)) % len(made.penalties))
+    u = whole.prox_conjugate(v, scale, step)
+    found = {
+        "value": (whole.value(v), lambda p, e: p.value(v[e])),
+        "prox": (whole.prox(v, step), lambda p, e: p.prox(v[e], step[e])),
+        "dual": (u, lambda p, e: p.prox_conjugate(v[e], scale[e], step[e])),
+        "conjugate": (whole.conjugate(u, scale), lambda p, e: p.conjugate(u[e], scale[e])),
+        "ratio": (whole.domain_ratio(v, scale), lambda p, e: p.domain_ratio(v[e], scale[e])),
+    }
+    for values, alone in found.values():
+        each = [alone(kinds[e], slice(e, e + 1))[0] for e in range(len(v))]
+        np.testing.assert_allclose(values, each, rtol=1e-13)
+    some = np.array([5, 2, 11])
+    np.testing.assert_array_equal(whole.at(some).value(v[some]), whole.value(v)[some])
+    with pytest.raises(ValueError, match=f"is for {len(v)} edges; got 3"):
+        whole.value(v[some])

@@ -403,3 +403,43 @@ def test_shrink_goes_with_the_columns():
 def test_bad_shrink(shrink, message):
     with pytest.raises(ValueError, match=message):
         LocalData([[1.0, 2.0]], [1.0], [0, 1], shrink=shrink)
+
+
+@LIBRARIES
+def test_every_constructor_takes_node_weights(library):
+    table = frame(factor=[2.0, 0.5, 2.0])
+    by_column = LocalData.from_frame(
+        library(table), node="shop", target="sold", features=["price"], node_weight="factor"
+    )
+    assert by_column.node_weight.tolist() == [0.5, 2.0]
+    by_id = LocalData.from_frame(
+        library(frame()), node="shop", target="sold", node_weight={"b": 2.0}, nodes=["c", "b", "a"]
+    )
+    assert by_id.node_weight.tolist() == [1.0, 2.0, 1.0]
+    rows = [([[1.0]], [1.0]), None]
+    assert LocalData.from_list(rows, node_weight=[3.0, 1.0]).row_weight.tolist() == [3.0]
+    assert LocalData.from_list(rows, ["x", "y"], node_weight={"y": 4.0}).node_weight[1] == 4.0
+    long = LocalData.from_long([[1.0], [2.0]], [1.0, 2.0], ["q", "p"], node_weight={"q": 5.0})
+    assert long.align(np.array(["q", "r", "p"])).node_weight.tolist() == [5.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="node_weight"):
+        LocalData.from_list(rows, ["x", "y"], node_weight={"z": 1.0})
+    uneven = library(frame(factor=[2.0, 0.5, 3.0]))
+    with pytest.raises(ValueError, match=r'"factor" must be equal in all rows of a node; node .b.'):
+        LocalData.from_frame(uneven, node="shop", target="sold", node_weight="factor")
+
+
+@LIBRARIES
+def test_offsets_go_with_their_rows(library):
+    table = library(frame(hours=[1.0, 2.0, 3.0]))
+    data = LocalData.from_frame(
+        table, node="shop", target="sold", features=["price"], offset="hours", nodes=["a", "b"]
+    )
+    assert data.X.ravel().tolist() == [2.0, 1.0, 3.0] and data.offset.tolist() == [2.0, 1.0, 3.0]
+    assert data.align(np.array(["b", "a"])).offset.tolist() == [1.0, 3.0, 2.0]
+    assert data.subset([1]).offset.tolist() == [1.0, 3.0]
+    assert data.shifted().y.tolist() == [4.0, 4.0, 4.0] and data.shifted().offset is None
+    assert small().shifted().y.tolist() == small().y.tolist()
+    with pytest.raises(ValueError, match="offset must have one entry per row"):
+        LocalData.from_long([[1.0]], [1.0], ["a"], offset=[1.0, 2.0])
+    with pytest.raises(ValueError, match="offset at node 0, its row 0 must be finite"):
+        LocalData([[1.0]], [1.0], [0, 1], offset=[np.inf])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nefele import LocalData
-from nefele.losses import HuberLoss, Logistic, Multinomial, Poisson
+from nefele.losses import HuberLoss, Logistic, Multinomial, Poisson, SquaredHinge
 from nefele.losses.rows import BoundRows
 
 CASES = [
@@ -14,6 +14,8 @@ CASES = [
     (Poisson(l2=0.3), "count"),
     (HuberLoss(delta=0.2), "real"),
     (HuberLoss(delta=5.0, l2=0.01), "real"),
+    (SquaredHinge(), "sign"),
+    (SquaredHinge(l2=(0.1, 0.0, 2.0, 0.3)), "sign"),
     (Multinomial(3), "class"),
     (Multinomial(3, l2=0.1), "class"),
     (Multinomial(6), "class"),

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from nefele import ConvergenceWarning, DataWarning, LocalData, Problem, solve
-from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
+from nefele.losses import (
+    Absolute,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Multinomial,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
 from nefele.penalties import (
     HuberPenalty,
     L1Norm,
@@ -45,7 +55,9 @@ LOSSES = [
     Poisson(),
     HuberLoss(delta=0.5),
     Absolute(),
+    Quantile(q=0.8),
     Hinge(),
+    SquaredHinge(l2=0.01),
     Multinomial(n_classes=3, l2=0.01),
 ]
 

@@ -1,6 +1,6 @@
 """Damped Newton prox of the common pointwise losses, node by node.
 
-argmin_z sum_r c_r f(x_r^T z, y_r) + sum_j l2_j z_j^2 + ||z - v||^2 / (2 step) for each node.
+argmin_z sum_r c_r f(x_r^T z + o_r, y_r) + sum_j l2_j z_j^2 + ||z - v||^2 / (2 step) for each node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import numba
 import numpy as np
 
-LOGISTIC, POISSON, HUBER = range(3)
+LOGISTIC, POISSON, HUBER, SQUARED_HINGE = range(4)
 _STEPS = 100
 _HALVINGS = 40
 _TOL = 1e-13
@@ -23,6 +23,9 @@ def _row_value(kind, delta, z, y):  # type: ignore[no-untyped-def]
         return math.log1p(math.exp(-abs(t))) + max(-t, 0.0)
     if kind == POISSON:
         return np.exp(z) - y * z
+    if kind == SQUARED_HINGE:
+        short = max(0.0, 1.0 - y * z)
+        return short * short
     r = abs(z - y)
     return 0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)
 
@@ -38,6 +41,9 @@ def _row_slopes(kind, delta, z, y):  # type: ignore[no-untyped-def]
     if kind == POISSON:
         e = np.exp(z)
         return e - y, e
+    if kind == SQUARED_HINGE:
+        short = 1.0 - y * z
+        return (-2.0 * y * short, 2.0) if short > 0.0 else (0.0, 0.0)
     r = z - y
     if abs(r) <= delta:
         return r, 1.0
@@ -53,11 +59,11 @@ def _dot(X, r, z):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _excess(kind, delta, X, y, c, first, last, l2, back, v, z):  # type: ignore[no-untyped-def]
+def _excess(kind, delta, X, y, o, c, first, last, l2, back, v, z):  # type: ignore[no-untyped-def]
     """Objective of the prox at z."""
     total = 0.0
     for r in range(first, last):
-        total += c[r] * _row_value(kind, delta, _dot(X, r, z), y[r])
+        total += c[r] * _row_value(kind, delta, _dot(X, r, z) + o[r], y[r])
     for j in range(len(z)):
         total += l2[j] * z[j] * z[j] + 0.5 * back * (z[j] - v[j]) * (z[j] - v[j])
     return total
@@ -86,7 +92,7 @@ def _solve_spd(A, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def newton_prox(kind, delta, X, y, ptr, c, labelled, l2, v, step, z):  # type: ignore[no-untyped-def]
+def newton_prox(kind, delta, X, y, o, ptr, c, labelled, l2, v, step, z):  # type: ignore[no-untyped-def]
     """Prox points, written into z, which holds the first guesses; nodes without rows get v."""
     n, d = z.shape
     A, move, trial = np.empty((d, d)), np.empty(d), np.empty(d)
@@ -96,10 +102,10 @@ def newton_prox(kind, delta, X, y, ptr, c, labelled, l2, v, step, z):  # type: i
             z[i] = v[i]
             continue
         back = 1.0 / step[i]
-        now = _excess(kind, delta, X, y, c, first, last, l2[i], back, v[i], z[i])
+        now = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], z[i])
         if kind == POISSON:  # far up the exponential Newton steps are short and inaccurate
             for guess in (v[i].copy(), np.zeros(d)):
-                new = _excess(kind, delta, X, y, c, first, last, l2[i], back, v[i], guess)
+                new = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], guess)
                 if not now <= new:
                     z[i], now = guess, new
         for _ in range(_STEPS):
@@ -108,7 +114,7 @@ def newton_prox(kind, delta, X, y, ptr, c, labelled, l2, v, step, z):  # type: i
                 A[j, j] = back + 2.0 * l2[i, j]
                 move[j] = -back * (z[i, j] - v[i, j]) - 2.0 * l2[i, j] * z[i, j]
             for r in range(first, last):
-                slope, bend = _row_slopes(kind, delta, _dot(X, r, z[i]), y[r])
+                slope, bend = _row_slopes(kind, delta, _dot(X, r, z[i]) + o[r], y[r])
                 slope, bend = slope * c[r], bend * c[r]
                 for j in range(d):
                     move[j] -= slope * X[r, j]
@@ -125,7 +131,7 @@ def newton_prox(kind, delta, X, y, ptr, c, labelled, l2, v, step, z):  # type: i
             for _ in range(_HALVINGS):
                 for j in range(d):
                     trial[j] = z[i, j] + length * move[j]
-                new = _excess(kind, delta, X, y, c, first, last, l2[i], back, v[i], trial)
+                new = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], trial)
                 if new <= now + 1e-14 * abs(now):
                     now = new
                     for j in range(d):

@@ -40,8 +40,9 @@ def laplacian(
     `columns` is the length of a node's row of x where M does not tell.
     """
     size = graph.n_nodes * (columns or (give if metric is None else metric).shape[1])
-    kind = CompiledLaplacian if mix is None and size >= COMPILED else BlockLaplacian
-    return kind(graph, give, metric, mix, stretch, halo)
+    large = mix is None and size >= COMPILED and graph.plain
+    kind = CompiledLaplacian if large else BlockLaplacian
+    return kind(graph, give, metric, mix, stretch if graph.plain else None, halo)
 
 
 @dataclass(eq=False)

@@ -124,6 +124,7 @@ def _unshifted(
         sample_weight=data.sample_weight,
         node_weight=data.node_weight,
         shrink=data.shrink,
+        offset=data.offset,
     )
     again = Problem(problem.graph, whole, loss, problem.penalty, lam=problem.lam)
     return again, w + step, base - goal

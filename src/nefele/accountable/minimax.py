@@ -218,6 +218,7 @@ class _Game:
             sample_weight=data.sample_weight,
             node_weight=weight,
             shrink=data.shrink,
+            offset=data.offset,
         )
         problem = self.problem
         return Problem(problem.graph, again, self.loss, problem.penalty, lam=problem.lam)

@@ -20,7 +20,7 @@ from nefele.baselines.local import local
 from nefele.baselines.pooled import pooled
 from nefele.data import LocalData
 from nefele.graph import Graph
-from nefele.losses import Hinge, Logistic, Loss, Multinomial, Poisson, as_loss
+from nefele.losses import Hinge, Logistic, Loss, Multinomial, Poisson, SquaredHinge, as_loss
 
 Method = Callable[[LocalData, Graph], Any]
 _WORST = 0.1  # share of the nodes in the worst decile
@@ -151,7 +151,7 @@ def compare(
     chosen = as_loss(loss)
     data = data.align(graph.ids)
     todo = _methods(methods, chosen)
-    wrong = isinstance(chosen, Logistic | Hinge | Multinomial)
+    wrong = isinstance(chosen, Logistic | Hinge | SquaredHinge | Multinomial)
     errors: dict[str, list[Array]] = {name: [] for name in todo}
     costs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in todo}
     for train, test in _splits(data, n_splits, test_size, seed):
@@ -222,6 +222,7 @@ def _rows(data: LocalData, on: Any) -> LocalData:
         feature_names=data.feature_names,
         node_weight=data.node_weight,
         shrink=data.shrink,
+        offset=None if data.offset is None else data.offset[on],
     )
 
 
@@ -250,13 +251,14 @@ def _linear(rows: LocalData, w: Array, loss: Loss) -> Array:
     """Labels as the loss predicts them from x^T w, or from one column per class."""
     models = w[rows.row_node].reshape(rows.n_rows, -1, rows.d)
     z = np.einsum("rkj,rj->rk", models, rows.X)
+    z = z if rows.offset is None else z + rows.offset[:, None]
     if isinstance(loss, Multinomial):
         return np.argmax(z, axis=1)
     return np.exp(z[:, 0]) if isinstance(loss, Poisson) else z[:, 0]
 
 
 def _node_errors(predicted: Array, rows: LocalData, loss: Loss) -> Array:
-    if isinstance(loss, Logistic | Hinge):
+    if isinstance(loss, Logistic | Hinge | SquaredHinge):
         miss = (np.where(np.asarray(predicted, dtype=float) > 0, 1.0, -1.0) != rows.y) * 1.0
     elif isinstance(loss, Multinomial):
         miss = (np.asarray(predicted) != rows.y) * 1.0

@@ -172,6 +172,7 @@ def _part(data: LocalData, rows: NDArray[np.int64]) -> LocalData:
         sample_weight=weight,
         node_weight=data.node_weight,
         shrink=data.shrink,
+        offset=None if data.offset is None else data.offset[rows],
     )
 
 

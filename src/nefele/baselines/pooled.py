@@ -91,6 +91,7 @@ def group_models(data: LocalData, loss: Any, labels: NDArray[np.int64]) -> Array
         np.concatenate([[0], np.cumsum(counts)]),
         sample_weight=data.row_weight[order],
         shrink=data.shrink,
+        offset=None if data.offset is None else data.offset[order],
     )
     alone = Graph(np.arange(len(counts)), [], [])
     with warnings.catch_warnings():

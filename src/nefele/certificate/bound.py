@@ -36,6 +36,7 @@ from nefele.certificate.correction import (
 )
 from nefele.certificate.posed import Posed, inside
 from nefele.certificate.routing import routed
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint, Duals
 from nefele.program import Program, Sum, largest, total
 
@@ -217,7 +218,8 @@ def _bound(
         leak = float(nodes @ off @ radius)
         lower = float(-dual.conjugate(nodes).sum() - leak)
         if problem.coupled:
-            lower -= float(problem.penalty.conjugate(flow[on], problem.scale[on]).sum())
+            penalty = problem.penalty.at(on)
+            lower -= float(penalty.conjugate(flow[on], problem.scale[on]).sum())
         lower, leak = (yield Sum(np.array([lower, leak]))).tolist()
         lower = lower if np.isfinite(lower) else -np.inf
         return Certificate(objective, lower, "dual", leak, flow, lower)
@@ -252,7 +254,10 @@ def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[ND
     of an optimum that nobody knows does not.
     """
     own, head = problem.own, problem.graph.head
-    sizes = [(own, dual.size()), (head, u), (own, off)]
+    flows = (head, u)
+    if isinstance(problem.graph, MappedGraph):  # of the length of the rows, not of parameters
+        flows = (own, problem.graph.sizes(u)[own])
+    sizes = [(own, dual.size()), flows, (own, off)]
     most = yield Sum(np.stack([_group_max(problem, *size) for size in sizes]), largest=True)
     push, flow, error = most
     size = np.maximum(push, flow)

@@ -19,9 +19,11 @@ from nefele._kernels.groups import group_means
 from nefele._systems.direct import SmallGraph
 from nefele._systems.grounded import laplacian_direct, potential
 from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_program, laplacian
+from nefele._systems.operator import OperatorSystem
 from nefele.certificate.posed import Posed
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint
-from nefele.penalties import L1Norm, L2Norm, SquaredL2
+from nefele.penalties import L1Norm, L2Norm, Penalty, SquaredL2
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
@@ -34,6 +36,7 @@ _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
 _SPARSE = 1.05  # edges per node up to which there is hardly any fill
 _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps the system solvable
 _LEAST = 0.02  # least share of a ball that counts as room
+_DIGITS = 1e-14  # accuracy of a factorised system over linear maps
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
 _UNROLLED = 8  # parameters up to which loops over them are unrolled
 _COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
@@ -47,9 +50,10 @@ class LossAndFlow:
         """`direct`: by factors of the matrix first, where they can be had soon."""
         self.problem, self.unit, self.direct = problem, unit, False
         self._pattern: SmallGraph | None = None
-        if direct and problem.whole and problem.coupled:
-            if SmallGraph.seconds(problem.graph, problem.d) <= _FACTOR_SECONDS:
-                self._pattern = SmallGraph(problem.graph, problem.d)
+        graph, d = problem.graph, problem.d
+        small = direct and problem.whole and problem.coupled and graph.plain
+        if small and SmallGraph.seconds(graph, d) <= _FACTOR_SECONDS:
+            self._pattern = SmallGraph(graph, d)
         self._last: BlockLaplacian | None = None
         self._room: tuple[Array, Array] | None = None
         self._right: Array | None = None
@@ -74,6 +78,8 @@ class LossAndFlow:
         penalty = problem.penalty
         stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
         give = self._give(u, _STIFF * stiffest or np.inf)
+        if isinstance(graph, MappedGraph):
+            return _mapped_solve(graph, penalty, give, metric, right, u.shape[1]), give
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
             self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
@@ -99,10 +105,9 @@ class LossAndFlow:
     def _by_factors(self, metric: Array, give: Array, right: Array, rtol: float) -> Array | None:
         """The solution, or None where it is not accurate; a singular matrix is regularised."""
         assert self._pattern is not None
-        d = self.problem.d
-        C = self.problem.penalty.mix(np.eye(d)) * give[:, None, :]
+        C = _edge_blocks(self.problem.penalty, give, right.shape[1])
         try:
-            factor = self._pattern.factorise(metric, np.asarray(C))
+            factor = self._pattern.factorise(metric, C)
         except (np.linalg.LinAlgError, ValueError):
             return None
         x, size = np.zeros_like(right), float(np.abs(right).max(initial=0.0))
@@ -164,7 +169,7 @@ def node_give(problem: Posed, w: Array, u: Array) -> Program[Array]:
 
 def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | None = None) -> Array:
     """The flow u - C D x, a new array or in the memory of `room`."""
-    if not problem.penalty.mixing and x.size >= COMPILED:
+    if not problem.penalty.mixing and x.size >= COMPILED and problem.graph.plain:
         from nefele._kernels.certificate import correct
 
         graph, out = problem.graph, np.empty_like(u) if room is None else room
@@ -176,9 +181,9 @@ def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | Non
 def variation(problem: Posed, w: Array) -> float:
     """Lam sum_e A_e phi(D w) (NFL, Eq. (14))."""
     kind, graph = _COMPILED_PENALTIES.get(type(problem.penalty)), problem.graph
-    if kind is None or w.size < COMPILED or not problem.whole:
+    if kind is None or w.size < COMPILED or not (problem.whole and graph.plain):
         on = problem.counted
-        return float(problem.scale[on] @ problem.penalty.value(graph.diff(w)[on]))
+        return float(problem.scale[on] @ problem.penalty.at(on).value(graph.diff(w)[on]))
     from nefele._kernels.certificate import variation
 
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
@@ -187,7 +192,7 @@ def variation(problem: Posed, w: Array) -> float:
 def smooth_flow(problem: Posed, w: Array) -> Array:
     """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
     graph, scale = problem.graph, problem.scale
-    if type(problem.penalty) is not SquaredL2 or w.size < COMPILED:
+    if type(problem.penalty) is not SquaredL2 or w.size < COMPILED or not graph.plain:
         return scale[:, None] * problem.penalty.gradient(graph.diff(w))
     from nefele._kernels.certificate import tensions
 
@@ -229,7 +234,7 @@ def shift_flow(
     """
     penalty, scale, graph = problem.penalty, problem.scale, problem.graph
     kind = _COMPILED_NORMS.get(type(penalty))
-    if kind is not None and x.size >= COMPILED and problem.whole:
+    if kind is not None and x.size >= COMPILED and problem.whole and graph.plain:
         from nefele._kernels.certificate import shift, shift_rows
 
         flow = np.empty_like(u) if room[0] is None else room[0]
@@ -255,13 +260,13 @@ def fenchel_young(problem: Posed, u: Array, w: Array) -> float:
     The flow u is inside its balls: the conjugate of a norm is zero there.
     """
     kind, graph = _COMPILED_NORMS.get(type(problem.penalty)), problem.graph
-    if kind is not None and w.size >= COMPILED and problem.whole:
+    if kind is not None and w.size >= COMPILED and problem.whole and graph.plain:
         from nefele._kernels.certificate import spare
 
         return float(spare(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w, u))
     on = problem.counted
     diff, flow, scale = graph.diff(w)[on], u[on], problem.scale[on]
-    penalty = problem.penalty
+    penalty = problem.penalty.at(on)
     left = scale @ penalty.value(diff) + penalty.conjugate(flow, scale).sum() - np.vdot(flow, diff)
     return float(left)
 
@@ -281,6 +286,25 @@ def _blockwise(metric: Array, right: Array) -> Array:
     safe = np.where(finite[:, None, None], metric, 0.0)
     x = np.linalg.pinv(safe, hermitian=True) @ np.where(finite[:, None], right, 0.0)[..., None]
     return np.asarray(x[..., 0], dtype=float)
+
+
+def _edge_blocks(penalty: Penalty, give: Array, p: int) -> Array:
+    """C of each edge as a matrix, shape (n_edges, p, p)."""
+    give = np.broadcast_to(give, (len(give), p))
+    return np.stack([penalty.mix(give * unit) for unit in np.eye(p)], axis=2)
+
+
+def _mapped_solve(
+    graph: MappedGraph, penalty: Penalty, give: Array, metric: Array, right: Array, p: int
+) -> Array:
+    """The correction over linear maps, by a factorisation: their blocks are no Laplacian's."""
+    if not (np.isfinite(metric).all() and np.isfinite(right).all()):
+        return np.zeros_like(right)
+    system = OperatorSystem(graph, right.shape[1])
+    try:
+        return system.factorise(metric, _edge_blocks(penalty, give, p)).refined(right, _DIGITS)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(right)
 
 
 def _dense_solve(apply: Callable[[Array], Array], right: Array) -> Array:

@@ -26,7 +26,7 @@ def routed(problem: Posed, dual: DualPoint, u: Array, out: Array) -> tuple[Array
     `out` is D^T u.
     """
     graph = problem.graph
-    suits = isinstance(dual, QuadraticDual) and problem.coupled and problem.whole
+    suits = isinstance(dual, QuadraticDual) and problem.coupled and problem.whole and graph.plain
     if not suits or u.size < COMPILED:
         return None
     from nefele._kernels import routing

@@ -12,7 +12,23 @@ from numpy.typing import NDArray
 from nefele._checks import Array, as_float_array, check_finite
 from nefele._html import count, facts, shown
 from nefele._ids import IdIndex, as_ids, unknown_ids_message
-from nefele.data._building import Index, columns_of, packed, packed_list, packed_long
+from nefele.data._building import (
+    Index,
+    columns_of,
+    node_column,
+    packed,
+    packed_list,
+    packed_long,
+)
+from nefele.data._checking import (
+    as_node_weight,
+    as_offsets,
+    check_by_row,
+    check_node_weight,
+    check_shape,
+    check_shrink,
+    check_weights,
+)
 
 
 class LocalData:
@@ -32,11 +48,15 @@ class LocalData:
         Row weights >= 0. A node's loss is the weighted mean over its rows.
     feature_names : sequence of str, optional
         Names of the columns of X.
-    node_weight : array of shape (n_nodes,), optional
-        Factor >= 0 of each node's mean loss; default 1. With m_i / mean(m) every row counts once.
+    node_weight : array of shape (n_nodes,) or dict, optional
+        Factor >= 0 of each node's mean loss, in the order of the nodes or by id; default 1. With
+        m_i / mean(m) every row counts once.
     shrink : array of shape (d,), optional
         How much of each column the l2 and l1 terms of a loss see, >= 0; default 1. They are
         l2 ||shrink * w||^2 and l1 ||shrink * w||_1: a column of 0 is spared, such as a constant.
+    offset : array of shape (n_rows,), optional
+        Known part of each row's prediction, x^T w + offset; default 0. For counts the logarithm of
+        the exposure: how long, or among how many, was counted.
 
     Examples
     --------
@@ -57,19 +77,19 @@ class LocalData:
         feature_names: Sequence[str] | None = None,
         node_weight: Any = None,
         shrink: Any = None,
+        offset: Any = None,
     ) -> None:
         self.X = as_float_array(X, "X", 2)
         self.y = as_float_array(y, "y", 1)
-        self.ptr = _as_offsets(ptr)
+        self.ptr = as_offsets(ptr)
         n = len(self.ptr) - 1
         self.ids = np.arange(n) if nodes is None else as_ids(nodes)
         self.sample_weight = (
             None if sample_weight is None else as_float_array(sample_weight, "sample_weight", 1)
         )
-        self.node_weight = (
-            None if node_weight is None else as_float_array(node_weight, "node_weight", 1)
-        )
+        self.node_weight = as_node_weight(node_weight, self.ids)
         self.shrink = None if shrink is None else as_float_array(shrink, "shrink", 1)
+        self.offset = None if offset is None else as_float_array(offset, "offset", 1)
         self.feature_names = (
             [f"x{j}" for j in range(self.X.shape[1])]
             if feature_names is None
@@ -79,61 +99,17 @@ class LocalData:
 
     def _check(self) -> None:
         rows, d = self.X.shape
-        if self.ptr[0] != 0 or self.ptr[-1] != rows:
-            raise ValueError(f"ptr must run from 0 to the number of rows ({rows}).")
-        if (np.diff(self.ptr) < 0).any():
-            raise ValueError("ptr must not decrease.")
-        if len(self.ids) != len(self.ptr) - 1:
-            raise ValueError(f"nodes must have {len(self.ptr) - 1} ids; got {len(self.ids)}.")
-        index = IdIndex(self.ids)
-        if not index.unique:
-            raise ValueError(f"Node ids must be distinct; {index.first_duplicate()!r} is repeated.")
-        if d == 0:
-            raise ValueError("X must have at least one feature column; got none.")
-        if len(self.feature_names) != d:
-            raise ValueError(f"feature_names must have {d} names; got {len(self.feature_names)}.")
-        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
-            if values is not None and len(values) != rows:
-                raise ValueError(f"{name} must have one entry per row ({rows}); got {len(values)}.")
+        check_shape(self.ptr, self.ids, self.feature_names, rows, d)
         check_finite(
             self.X, lambda at: f'X at {self._place(at[0])}, column "{self.feature_names[at[1]]}"'
         )
-        check_finite(self.y, lambda at: f"y at {self._place(at[0])}")
-        if self.sample_weight is not None:
-            check_finite(self.sample_weight, lambda at: f"sample_weight at {self._place(at[0])}")
-            if (self.sample_weight < 0).any():
-                r = int(np.argmax(self.sample_weight < 0))
-                raise ValueError(
-                    f"sample_weight must be >= 0; got {self.sample_weight[r]} at {self._place(r)}."
-                )
+        for name in ("y", "sample_weight", "offset"):
+            check_by_row(getattr(self, name), name, rows, self._place)
+        check_weights(self.sample_weight, self._place)
         if self.node_weight is not None:
-            self._check_node_weight(self.node_weight)
+            check_node_weight(self.node_weight, self.ids)
         if self.shrink is not None:
-            self._check_shrink(self.shrink)
-
-    def _check_node_weight(self, weight: Array) -> None:
-        if len(weight) != self.n_nodes:
-            raise ValueError(
-                f"node_weight must have one entry per node ({self.n_nodes}); got {len(weight)}."
-            )
-        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-        if bad.size:
-            node = self.ids[bad[0] : bad[0] + 1].tolist()[0]
-            raise ValueError(
-                f"node_weight must be finite and >= 0; got {weight[bad[0]]} at node {node!r}."
-            )
-
-    def _check_shrink(self, shrink: Array) -> None:
-        if len(shrink) != self.d:
-            raise ValueError(
-                f"shrink must have one entry per column ({self.d}); got {len(shrink)}."
-            )
-        bad = np.flatnonzero(~(np.isfinite(shrink) & (shrink >= 0)))
-        if bad.size:
-            raise ValueError(
-                f"shrink must be finite and >= 0; got {shrink[bad[0]]} at column "
-                f'"{self.feature_names[bad[0]]}". Use 0 to spare a column.'
-            )
+            check_shrink(self.shrink, self.feature_names)
 
     def _place(self, row: int) -> str:
         i = int(np.searchsorted(self.ptr, row, side="right")) - 1
@@ -229,7 +205,7 @@ class LocalData:
         if self.node_weight is not None:
             weight = np.ones(len(ids))
             weight[where] = self.node_weight
-        rows = packed(self.X, self.y, owner, ids, self.sample_weight)
+        rows = packed(self.X, self.y, owner, ids, self.sample_weight, self.offset)
         return LocalData(
             **rows._asdict(),
             feature_names=self.feature_names,
@@ -252,6 +228,28 @@ class LocalData:
             feature_names=self.feature_names,
             node_weight=None if self.node_weight is None else self.node_weight[nodes],
             shrink=self.shrink,
+            offset=None if self.offset is None else self.offset[rows],
+        )
+
+    def shifted(self) -> LocalData:
+        """The same data with the offsets taken from the labels, for losses of x^T w - y.
+
+        Examples
+        --------
+        >>> LocalData([[1.0]], [5.0], [0, 1], offset=[2.0]).shifted().y.tolist()
+        [3.0]
+        """
+        if self.offset is None:
+            return self
+        return LocalData(
+            self.X,
+            self.y - self.offset,
+            self.ptr,
+            self.ids,
+            sample_weight=self.sample_weight,
+            feature_names=self.feature_names,
+            node_weight=self.node_weight,
+            shrink=self.shrink,
         )
 
     @classmethod
@@ -264,6 +262,8 @@ class LocalData:
         *,
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        node_weight: Any = None,
+        offset: Any = None,
     ) -> LocalData:
         """Local datasets from one long table and the node id of each row.
 
@@ -276,8 +276,9 @@ class LocalData:
         nodes : sequence of ids, optional
             All nodes, in the order wanted; those without rows are legal. Default: the ids in
             `node_ids`, sorted.
-        sample_weight : array of shape (n_rows,), optional
+        sample_weight, offset : arrays of shape (n_rows,), optional
         feature_names : sequence of str, optional
+        node_weight : array of shape (n_nodes,) or dict by node id, optional
 
         Examples
         --------
@@ -285,8 +286,8 @@ class LocalData:
         >>> data.ids.tolist(), data.X.ravel().tolist()
         (['a', 'b'], [2.0, 1.0, 3.0])
         """
-        rows = packed_long(X, y, node_ids, nodes, sample_weight)
-        return cls(**rows._asdict(), feature_names=feature_names)
+        rows = packed_long(X, y, node_ids, nodes, sample_weight, offset)
+        return cls(**rows._asdict(), feature_names=feature_names, node_weight=node_weight)
 
     @classmethod
     def from_list(
@@ -295,15 +296,21 @@ class LocalData:
         nodes: Any = None,
         *,
         feature_names: Sequence[str] | None = None,
+        node_weight: Any = None,
+        pad: bool = False,
     ) -> LocalData:
         """Local datasets from a list of (X_i, y_i), one per node; None or empty means no data.
+
+        `node_weight` has a factor per node, in this order or by id. With `pad` nodes may have
+        different numbers of features: the fewer are filled up with columns of zeros.
 
         Examples
         --------
         >>> LocalData.from_list([([[1.0, 0.0]], [2.0]), None], nodes=["a", "b"]).counts.tolist()
         [1, 0]
         """
-        return cls(**packed_list(datasets, nodes)._asdict(), feature_names=feature_names)
+        rows = packed_list(datasets, nodes, pad)
+        return cls(**rows._asdict(), feature_names=feature_names, node_weight=node_weight)
 
     @classmethod
     def from_frame(
@@ -315,6 +322,8 @@ class LocalData:
         features: Sequence[str] | None = None,
         nodes: Any = None,
         sample_weight: str | None = None,
+        node_weight: Any = None,
+        offset: str | None = None,
     ) -> LocalData:
         """Local datasets from a pandas or polars table with a node column.
 
@@ -327,8 +336,11 @@ class LocalData:
             Feature columns; default all the others.
         nodes : sequence of ids, optional
             All nodes, in the order wanted.
-        sample_weight : str, optional
-            Column with row weights.
+        sample_weight, offset : str, optional
+            Columns with row weights and with the known part of the predictions.
+        node_weight : str, array of shape (n_nodes,) or dict, optional
+            Column with the factor of the row's node, equal in all of its rows; or the factors in
+            the order of the nodes or by id.
 
         Examples
         --------
@@ -337,16 +349,8 @@ class LocalData:
         >>> LocalData.from_frame(df, node="shop", target="sold").ids.tolist()
         ['007', '008']
         """
-        columns = columns_of(df, node, target, features, sample_weight)
-        return cls.from_long(**columns._asdict(), nodes=nodes)
-
-
-def _as_offsets(ptr: Any) -> Index:
-    array = np.asarray(ptr)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"ptr must be a one-dimensional integer array; got {array.dtype} of {array.shape}."
-        )
-    if len(array) < 2:
-        raise ValueError("The data must have at least one node; got none.")
-    return array.astype(np.int64)
+        spare = [] if not isinstance(node_weight, str) else [node_weight]
+        columns = columns_of(df, node, target, features, sample_weight, offset, spare)
+        if spare:
+            node_weight = node_column(df, node_weight, columns.node_ids)
+        return cls.from_long(**columns._asdict(), nodes=nodes, node_weight=node_weight)

@@ -150,7 +150,11 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         for name in ("_layout", "_parameters", "_curve_weight"):
             self.__dict__.pop(name, None)
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, node_ids: Any) -> Any:
+    def _partial_fit(
+        self, X: Any, y: Any, sample_weight: Any, node_ids: Any, forget: float = 1.0
+    ) -> Any:
+        if not 0 < check_number(forget, "forget") <= 1:
+            raise ValueError(f"forget must be in (0, 1]; got {forget!r}.")
         if self.privacy is not None:
             raise ValueError(
                 "partial_fit keeps the rows it has seen, which privacy does not allow. Use fit; "
@@ -165,7 +169,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
                 "partial_fit needs the rows that were fitted before, and this model was saved "
                 "without them. Save it by model.save(path, rows=True), or fit it again."
             )
-        rows = self._rows.then(rows)
+        rows = self._rows.faded(forget).then(rows)
         again = hasattr(self, "_layout")
         self._forget_layout()
         design = self._make_design(rows, self.graph_)

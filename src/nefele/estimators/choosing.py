@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from nefele.estimators import auto, fitting
 from nefele.estimators.design import Rows
 from nefele.graph import Graph
-from nefele.losses import Absolute, Hinge, HuberLoss
+from nefele.losses import Absolute, Hinge, HuberLoss, Quantile, SquaredHinge
 
 
 def check(search: Any) -> None:
@@ -50,7 +50,8 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
         choice = auto.choose_coupling(model, rows, graph, curves=curves)
     except np.linalg.LinAlgError:
         return False
-    known = choice.judged and not isinstance(model._core_loss(), Absolute | Hinge | HuberLoss)
+    unlike = Absolute | Quantile | Hinge | SquaredHinge | HuberLoss  # their losses are no scores
+    known = choice.judged and not isinstance(model._core_loss(), unlike)
     if search.cv is None and search.scoring is None and known:
         _record(search, choice, rows, graph)
     else:

@@ -16,12 +16,13 @@ from nefele._checks import Array
 from nefele._ids import describe
 from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsClassifier
-from nefele.losses import Hinge, Logistic, Loss, Multinomial
+from nefele.losses import Hinge, Logistic, Loss, Multinomial, SquaredHinge
 
 _LOSSES: dict[str, type[Loss]] = {
     "hinge": Hinge,
     "logistic": Logistic,
     "multinomial": Multinomial,
+    "squared_hinge": SquaredHinge,
 }
 
 
@@ -70,7 +71,7 @@ group_level_, encoder_, privacy_, clipped_share_
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not (
-            self.loss == "hinge" or isinstance(self.loss, Hinge)
+            self.loss in ("hinge", "squared_hinge") or isinstance(self.loss, Hinge | SquaredHinge)
         )
         return tags
 
@@ -82,6 +83,7 @@ group_level_, encoder_, privacy_, clipped_share_
         sample_weight: Any = None,
         *,
         node_ids: Any = None,
+        forget: float = 1.0,
     ) -> GTVClassifier:
         """Fit again with new rows added, starting from the model so far.
 
@@ -89,6 +91,8 @@ group_level_, encoder_, privacy_, clipped_share_
         ----------
         classes : array of shape (n_classes,), optional
             All labels that will ever come, for the first call; default: those in y.
+        forget : float in (0, 1]
+            What is left of the weight of all earlier rows; those below 1e-6 are dropped.
         X, y, sample_weight, node_ids
             See `fit`.
         """
@@ -96,7 +100,7 @@ group_level_, encoder_, privacy_, clipped_share_
         self._classes = np.unique(classes) if classes is not None and first else None
         self._keep_classes = not first
         try:
-            self._partial_fit(X, y, sample_weight, node_ids)
+            self._partial_fit(X, y, sample_weight, node_ids, forget)
         finally:
             del self._classes, self._keep_classes
         return self
@@ -157,14 +161,14 @@ group_level_, encoder_, privacy_, clipped_share_
 
     def _core_loss(self) -> Loss:
         loss = as_loss(self.loss, _LOSSES)
-        if not isinstance(loss, Logistic | Hinge | Multinomial):
+        if not isinstance(loss, Logistic | Hinge | SquaredHinge | Multinomial):
             raise ValueError(
                 f"{type(loss).__name__} is no loss for classes. Use Logistic, Hinge or "
                 "Multinomial, or GTVRegressor."
             )
         if self._n_outputs == 1:
             return loss
-        if isinstance(loss, Hinge):
+        if isinstance(loss, Hinge | SquaredHinge):
             raise ValueError(
                 "Only binary classification is supported. The hinge loss takes two classes; got "
                 f'{len(self.classes_)} classes. Use loss="logistic".'
@@ -179,6 +183,6 @@ group_level_, encoder_, privacy_, clipped_share_
 
 
 def _has_probabilities(model: GTVClassifier) -> bool:
-    if isinstance(as_loss(model.loss, _LOSSES), Hinge):
+    if isinstance(as_loss(model.loss, _LOSSES), Hinge | SquaredHinge):
         raise AttributeError('The hinge loss gives no probabilities. Use loss="logistic".')
     return True

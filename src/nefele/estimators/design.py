@@ -15,7 +15,7 @@ from nefele.data import LocalData
 from nefele.estimators.layout import Layout, with_centre
 from nefele.estimators.packing import Rows, packed
 from nefele.graph import Graph
-from nefele.losses import Absolute, HuberLoss, Squared
+from nefele.losses import Absolute, HuberLoss, Quantile, Squared
 from nefele.penalties import as_penalty
 from nefele.penalties.partial import couple_only
 from nefele.problem import Problem
@@ -183,7 +183,7 @@ def target_offset(rows: Rows, loss: Any, fit_intercept: bool) -> float:
     and lasso terms spare the intercept; the tolerance is then relative to the target's spread,
     not to its size.
     """
-    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute | Quantile)
     if not fit_intercept or not shiftable:
         return 0.0
     if not len(rows.y):
@@ -252,7 +252,7 @@ def laid_out(
     n_outputs: int,
 ) -> Design:
     """The design of rows in a metric, with what is common to all nodes, and with a centre."""
-    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute | Quantile)
     carried = layout.has_common and not shiftable
     offset = target_offset(rows, loss, layout.fit_intercept)
     X = layout.columns(rows.X, carried)
@@ -272,7 +272,7 @@ def laid_out(
 
 def shrinks(loss: Any) -> bool:
     """Whether a loss has a ridge or lasso term, which takes no full matrix as a scale."""
-    return bool(loss.l2 > 0 or getattr(loss, "l1", 0.0) > 0)
+    return bool(np.any(loss.l2) or np.any(getattr(loss, "l1", 0.0)))
 
 
 def _shrink(layout: Layout, loss: Any, width: int) -> Array | None:

@@ -20,7 +20,7 @@ from nefele.estimators.design import Design, Rows
 from nefele.estimators.reporting import Track, stacked
 from nefele.estimators.scores import raw
 from nefele.graph import Graph
-from nefele.losses import Absolute, HuberLoss
+from nefele.losses import Absolute, HuberLoss, Quantile
 from nefele.paths.follow import whole_solve
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection.clearest import cluster_table
@@ -144,7 +144,7 @@ def _contest(
         left_out = len(place) - len(known)
         held, places, place = held.take(known), places[known], place[known]
     loss = model._core_loss()
-    cost = loss.f if isinstance(loss, Absolute | HuberLoss) else None
+    cost = loss.f if isinstance(loss, Absolute | HuberLoss | Quantile) else None
     own = (place >= 0) & labelled[place]
     judge = Judge(held.node_ids, held.sample_weight, own, scorer, cost)
     X = np.arange(len(held.y))[:, None] if table is None else _safe_indexing(table, places)

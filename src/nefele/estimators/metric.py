@@ -11,7 +11,18 @@ from nefele._checks import Array, as_float_array, check_name, check_number
 from nefele.estimators.design import Rows
 from nefele.estimators.layout import Layout
 from nefele.graph import Graph
-from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Loss, Multinomial, Poisson, Squared
+from nefele.losses import (
+    Absolute,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Loss,
+    Multinomial,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
 from nefele.mixed.columns import Columns, Table, columns_of
 from nefele.mixed.components import Form
 from nefele.mixed.coupling import Apart, Coupling, Joined, mean_degree
@@ -35,7 +46,7 @@ def check_layout(scale: Any, hub: Any, features: Any) -> None:
 
 def response_of(loss: Loss) -> Response:
     """The kind of target that a loss is for."""
-    if isinstance(loss, Logistic | Hinge):
+    if isinstance(loss, Logistic | Hinge | SquaredHinge):
         return Classes()
     return Counts() if isinstance(loss, Poisson) else Numbers()
 
@@ -151,8 +162,9 @@ def alpha_of(member: Tried, graph: Graph, loss: Loss) -> float:
     mean_rows = float(table_rows[table_rows > 0].mean())
     noise = member.fit.found.model.s2
     factor = {Squared: 2 * noise, HuberLoss: noise, Poisson: noise}
-    if isinstance(loss, Absolute):
-        strength = float(np.sqrt(noise / 2))
+    if isinstance(loss, Absolute | Quantile):  # at q = 1/2 half the absolute loss
+        half = 0.5 if isinstance(loss, Quantile) else 1.0
+        strength = half * float(np.sqrt(noise / 2))
     else:
         strength = factor.get(type(loss), 1.0)
     return float(strength / (mean_rows * (mean_degree(graph) or 1.0)))

@@ -15,6 +15,9 @@ from nefele.estimators.signals import taken
 Mask = NDArray[np.bool_]
 
 
+_FORGOTTEN = 1e-6  # weight below which a row of an earlier batch is dropped
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Validated rows: features, numeric target, node ids and weights > 0.
@@ -40,6 +43,14 @@ class Rows:
             None if self.gaps is None else self.gaps[index],
             None if self.signals is None else taken(self.signals, index, len(self.y)),
         )
+
+    def faded(self, forget: float) -> Rows:
+        """With less weight, and without rows that hardly count any more; at least one stays."""
+        if forget == 1.0:
+            return self
+        weight = forget * self.sample_weight
+        keep = np.flatnonzero((weight > _FORGOTTEN) | (weight == weight.max()))
+        return replace(self, sample_weight=weight).take(keep)
 
     def filled_by(self, others: Rows) -> Rows:
         """With the gaps filled by the medians of other rows: none may know those held out."""

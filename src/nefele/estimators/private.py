@@ -15,7 +15,7 @@ from nefele.estimators.rehearsal import rehearse
 from nefele.estimators.released import Index, Released, release_cells, times
 from nefele.graph import Graph
 from nefele.graph_learning.builders import SpatialKNN
-from nefele.losses import Absolute, HuberLoss, Squared
+from nefele.losses import Absolute, HuberLoss, Quantile, Squared
 from nefele.paths.follow import whole_solve
 from nefele.privacy import Privacy, Spent
 from nefele.privacy.bounds import Box
@@ -165,7 +165,7 @@ def graph_outside(model: Any, graph: Graph) -> list[str]:
 def _bounded(model: Any, rows: Rows, graph: Graph, box: Box) -> tuple[Design, dict[Any, float]]:
     """The problem of the bounded rows, scaled by the bounds."""
     loss, intercept = model._core_loss(), bool(model.fit_intercept)
-    shiftable = isinstance(loss, Squared | HuberLoss | Absolute)
+    shiftable = isinstance(loss, Squared | HuberLoss | Absolute | Quantile)
     if not shiftable:
         box = replace(box, has_target=False)
     clipped, X, y = {}, np.empty_like(rows.X), rows.y.copy()

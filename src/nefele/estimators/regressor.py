@@ -9,12 +9,24 @@ import numpy as np
 from nefele._checks import Array
 from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsRegressor
-from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Loss, Multinomial, Poisson, Squared
+from nefele.losses import (
+    Absolute,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Loss,
+    Multinomial,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
 
 _LOSSES: dict[str, type[Loss]] = {
     "absolute": Absolute,
     "huber": HuberLoss,
     "poisson": Poisson,
+    "quantile": Quantile,
     "squared": Squared,
 }
 
@@ -135,19 +147,27 @@ class GTVRegressor(RowsRegressor, GTVBase):
     """
 
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        node_ids: Any = None,
+        forget: float = 1.0,
     ) -> GTVRegressor:
         """Fit again with new rows added, starting from the model so far.
 
         The result is that of `fit` on all rows up to the tolerance; the estimator keeps the rows
-        it has seen. The graph stays that of the first call.
+        it has seen. The graph stays that of the first call. `nefele.Stream` keeps no rows.
 
         Parameters
         ----------
         X, y, sample_weight, node_ids
             See `fit`.
+        forget : float in (0, 1]
+            What is left of the weight of all earlier rows; those below 1e-6 are dropped.
         """
-        self._partial_fit(X, y, sample_weight, node_ids)
+        self._partial_fit(X, y, sample_weight, node_ids, forget)
         return self
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Array:
@@ -163,6 +183,6 @@ class GTVRegressor(RowsRegressor, GTVBase):
 
     def _core_loss(self) -> Loss:
         loss = as_loss(self.loss, _LOSSES)
-        if isinstance(loss, Logistic | Hinge | Multinomial):
+        if isinstance(loss, Logistic | Hinge | SquaredHinge | Multinomial):
             raise ValueError(f"{type(loss).__name__} is for classes. Use GTVClassifier.")
         return loss

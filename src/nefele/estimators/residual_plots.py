@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import Array, check_name, type_name
 from nefele._draw.drawing import BLUE, DASHED, ORANGE, axes, new_axes, shorten
 from nefele.estimators.scores import kept_rows, raw
-from nefele.losses import Hinge, Logistic, Poisson
+from nefele.losses import Hinge, Logistic, Poisson, SquaredHinge
 
 KINDS = ("all", "fitted", "normal", "effects", "nodes")
 _MOST_POINTS = 5_000
@@ -105,7 +105,7 @@ def _left_over(model: Any, coefficient: str | None) -> _LeftOver:
     if not hasattr(model, "_core_loss"):
         raise ValueError(f"model must be a fitted GTV estimator; got {type_name(model)}.")
     rows, loss = kept_rows(model, "Residuals"), model._core_loss()
-    if model._n_outputs > 1 or isinstance(loss, Hinge):
+    if model._n_outputs > 1 or isinstance(loss, Hinge | SquaredHinge):
         raise ValueError(
             "Residuals need numbers, counts, or two classes with the logistic loss; got "
             f"{type_name(loss)}."

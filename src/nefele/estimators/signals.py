@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, as_float_array
-from nefele.losses import Hinge, Loss, Poisson
+from nefele.losses import Hinge, Loss, Poisson, SquaredHinge
 
 _SUM = 1e-6  # of probabilities, by which they may miss 1
 
@@ -44,7 +44,7 @@ def as_signals(signal: Any, n_rows: int, strength: float, loss: Loss, classes: A
     >>> as_signals([0.8, np.nan], 2, 1.0, Logistic(), ["no", "yes"]).round(3).tolist()
     [[0.0, -1.0, 0.2], [0.0, 1.0, 0.8]]
     """
-    if isinstance(loss, Hinge):
+    if isinstance(loss, Hinge | SquaredHinge):
         raise ValueError("signal must go with probabilities; the hinge loss has none.")
     many = classes is not None and len(classes) > 2
     values = _checked(signal, (n_rows, len(classes)) if many else (n_rows,))

@@ -189,7 +189,7 @@ class _System:
     def _shrink(self) -> Array:
         """Curvature of the loss's ridge at each labelled node, shape (p,)."""
         data, p = self.design.problem.data, len(self.layout.personal)
-        if not self.loss.l2:
+        if not np.any(self.loss.l2):
             return np.zeros(p)
         assert data is not None
         factor = np.ones(data.X.shape[1]) if data.shrink is None else np.asarray(data.shrink)

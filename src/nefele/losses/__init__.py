@@ -11,32 +11,45 @@ from nefele._ids import as_ids, unknown_ids_message
 from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses.base import BoundLoss, DualPoint, Loss
+from nefele.losses.constrained import Constrained
+from nefele.losses.constraints import Box, Constraint, Nonnegative, Simplex
 from nefele.losses.huber import HuberLoss
 from nefele.losses.logistic import Logistic
 from nefele.losses.mixed import BoundMixed
 from nefele.losses.multinomial import Multinomial
-from nefele.losses.piecewise import Absolute, Hinge
+from nefele.losses.piecewise import Absolute, Hinge, Quantile
 from nefele.losses.pointwise import PointwiseLoss
 from nefele.losses.poisson import Poisson
+from nefele.losses.precision import GraphicalLasso, matrices
 from nefele.losses.squared import Squared
+from nefele.losses.squared_hinge import SquaredHinge
 from nefele.losses.user import UserLoss
 from nefele.losses.zero import BoundZero, Zero
 
 __all__ = [
     "Absolute",
     "BoundLoss",
+    "Box",
+    "Constrained",
+    "Constraint",
     "DualPoint",
+    "GraphicalLasso",
     "Hinge",
     "HuberLoss",
     "Logistic",
     "Loss",
     "Multinomial",
+    "Nonnegative",
     "PointwiseLoss",
     "Poisson",
+    "Quantile",
+    "Simplex",
     "Squared",
+    "SquaredHinge",
     "Zero",
     "as_bound_loss",
     "as_loss",
+    "matrices",
 ]
 
 _BY_NAME: dict[str, type[Loss]] = {
@@ -46,7 +59,9 @@ _BY_NAME: dict[str, type[Loss]] = {
     "logistic": Logistic,
     "multinomial": Multinomial,
     "poisson": Poisson,
+    "quantile": Quantile,
     "squared": Squared,
+    "squared_hinge": SquaredHinge,
     "zero": Zero,
 }
 

@@ -100,6 +100,15 @@ class BoundLoss(ABC):
             w = self.prox(w, factor / curvature, start=w)
         return w
 
+    def origin(self) -> Array:
+        """Where a solve starts: zero, or the prox of zero where the loss is infinite at zero."""
+        zero = np.zeros((self.n_nodes, self.d))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            far = np.isposinf(self.value(zero))
+            if not far.any():
+                return zero
+            return np.where(far[:, None], self.prox(zero, self.steps()), zero)
+
     def steps(self, length: float = 1.0) -> Array:
         """Steps of this length in units of 1 / curvature, or of 1 where a loss has none."""
         curvature = self.curvature()

@@ -21,6 +21,7 @@ class HuberLoss(PointwiseLoss):
     """
 
     delta: float = 1.0
+    shifts = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax, xlogy
 
-from nefele._checks import Array, check_count, check_number
+from nefele._checks import Array, check_count, check_numbers
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, Loss, check_labels
-from nefele.losses.rows import BoundRows
+from nefele.losses.rows import BoundRows, Weights
 
 _MANY = 100  # classes that need as many rows, if not asked for
 _COMPILED = 50  # numbers in X from which compiled loops pay off, up to
@@ -29,8 +29,9 @@ class Multinomial(Loss):
     ----------
     n_classes : int, optional
         Number of classes; default: the largest label plus one.
-    l2, l1 : float
-        Weights of the local regularisers; none at nodes without data.
+    l2, l1 : float or sequence of floats
+        Weights of the local regularisers, or one for each column, alike in all classes, or one
+        for each parameter; none at nodes without data.
 
     Examples
     --------
@@ -40,17 +41,19 @@ class Multinomial(Loss):
     """
 
     n_classes: int | None = None
-    l2: float = 0.0
-    l1: float = 0.0
+    l2: float | tuple[float, ...] = 0.0
+    l1: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
         if self.n_classes is not None:
             classes = check_count(self.n_classes, "n_classes", low=2)
             object.__setattr__(self, "n_classes", classes)
-        check_number(self.l2, "l2", low=0.0)
-        check_number(self.l1, "l1", low=0.0)
+        for name in ("l2", "l1"):
+            object.__setattr__(self, name, check_numbers(getattr(self, name), name, low=0.0))
 
     def bind(self, data: LocalData) -> BoundLoss:
+        if data.offset is not None:
+            raise ValueError("Multinomial takes no offset: a row has one prediction per class.")
         classes = self.n_classes or max(int(data.y.max(initial=0)) + 1, 2)
         if self.n_classes is None and classes > max(data.n_rows, _MANY):
             raise ValueError(
@@ -65,7 +68,7 @@ class Multinomial(Loss):
 class BoundMultinomial(BoundRows):
     """The multinomial loss bound to data; predictions have shape (n_rows, n_classes)."""
 
-    def __init__(self, data: LocalData, n_classes: int, l2: float, l1: float) -> None:
+    def __init__(self, data: LocalData, n_classes: int, l2: Weights, l1: Weights) -> None:
         super().__init__(data, n_classes * data.d, l2, l1)
         self.n_classes, self._l2, self._l1 = n_classes, l2, l1
         self.label = data.y.astype(np.int64)

@@ -1,6 +1,6 @@
-"""Piecewise linear losses: absolute and hinge (LN, Sec. 2.3). They have no gradient at the kinks.
+"""Piecewise linear losses: absolute, quantile, hinge (LN, Sec. 2.3). Kinks have no gradient.
 
-For both f*(a) = a y on a box, so the prox is a box-constrained quadratic programme per node.
+For all f*(a) = a y on a box, so the prox is a box-constrained quadratic programme per node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array
+from nefele._checks import Array, check_number
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Duals, check_signs
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
@@ -25,7 +25,7 @@ _LEAST_SPREAD = 1e-6  # relative to the labels' size: less counts as constant la
 class _Piecewise(PointwiseLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.l1:
+        if np.any(self.l1):
             raise ValueError(f"{type(self).__name__} takes no l1; got {self.l1}. Use l2.")
 
     def bend(self, z: Array, y: Array) -> Array:
@@ -38,8 +38,9 @@ class _Piecewise(PointwiseLoss):
     def conjugate(self, a: Array, y: Array) -> Array:
         return np.where(self.domain_ratio(a, y) <= 1 + 1e-12, a * y, np.inf)
 
-    def bind(self, data: LocalData) -> BoundLoss:
-        self.check(data)
+    def _bound(self, data: LocalData) -> BoundLoss:
+        if data.offset is not None:
+            raise ValueError(f"{type(self).__name__} takes no offset. Use SquaredHinge.")
         return BoundPiecewise(self, data)
 
 
@@ -53,6 +54,8 @@ class Absolute(_Piecewise):
     array([1.5])
     """
 
+    shifts = True
+
     def f(self, z: Array, y: Array) -> Array:
         return np.abs(z - y)
 
@@ -64,6 +67,39 @@ class Absolute(_Piecewise):
 
     def domain_ratio(self, a: Array, y: Array) -> Array:
         return np.abs(a)
+
+
+@dataclass(frozen=True)
+class Quantile(_Piecewise):
+    """f(z, y) = max(q (y - z), (1 - q)(z - y)): the conditional q-quantile (pinball loss).
+
+    With q = 1/2 it is half the absolute loss.
+
+    Examples
+    --------
+    >>> Quantile(q=0.9).f(np.array([1.0, 3.0]), np.array([2.0, 2.0]))
+    array([0.9, 0.1])
+    """
+
+    q: float = 0.5
+    shifts = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < check_number(self.q, "q") < 1:
+            raise ValueError(f"q must be between 0 and 1; got {self.q!r}.")
+
+    def f(self, z: Array, y: Array) -> Array:
+        return np.maximum(self.q * (y - z), (1 - self.q) * (z - y))
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return np.where(z < y, -self.q, np.where(z > y, 1 - self.q, 0.0))
+
+    def box(self, y: Array) -> tuple[Array, Array]:
+        return np.full(len(y), -self.q), np.full(len(y), 1 - self.q)
+
+    def domain_ratio(self, a: Array, y: Array) -> Array:
+        return np.maximum(-a / self.q, a / (1 - self.q))
 
 
 @dataclass(frozen=True)

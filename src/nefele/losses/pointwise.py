@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, check_number
+from nefele._checks import Array, check_numbers
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
@@ -30,16 +30,20 @@ class PointwiseLoss(Loss):
 
     Parameters
     ----------
-    l2, l1 : float
-        Weights of the local regularisers (NFL, Eq. (71)-(72)); none at nodes without data.
+    l2, l1 : float or sequence of floats
+        Weights of the local regularisers (NFL, Eq. (71)-(72)), or one for each parameter: then
+        the terms are sum_j l2_j w_j^2 and sum_j l1_j |w_j|. None at nodes without data.
     """
 
-    l2: float = 0.0
-    l1: float = 0.0
+    l2: float | tuple[float, ...] = 0.0
+    l1: float | tuple[float, ...] = 0.0
+
+    #: True when f depends on z - y alone: an offset is then a shift of the labels.
+    shifts = False
 
     def __post_init__(self) -> None:
-        check_number(self.l2, "l2", low=0.0)
-        check_number(self.l1, "l1", low=0.0)
+        for name in ("l2", "l1"):
+            object.__setattr__(self, name, check_numbers(getattr(self, name), name, low=0.0))
 
     @abstractmethod
     def f(self, z: Array, y: Array) -> Array:
@@ -78,6 +82,10 @@ class PointwiseLoss(Loss):
 
     def bind(self, data: LocalData) -> BoundLoss:
         self.check(data)
+        return self._bound(data.shifted() if self.shifts else data)
+
+    def _bound(self, data: LocalData) -> BoundLoss:
+        """The loss bound to checked data; offsets are left only where they shift no labels."""
         return BoundPointwise(self, data)
 
 
@@ -87,6 +95,7 @@ class BoundPointwise(BoundRows):
     def __init__(self, loss: PointwiseLoss, data: LocalData) -> None:
         super().__init__(data, data.d, loss.l2, loss.l1)
         self.loss = loss
+        self.offset = np.zeros(data.n_rows) if data.offset is None else data.offset
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         part = self.loss.bind(self.data.subset(nodes))
@@ -118,6 +127,7 @@ class BoundPointwise(BoundRows):
             kernel[1],
             data.X,
             data.y,
+            self.offset,
             data.ptr,
             data.row_weight,
             self.labelled,
@@ -140,16 +150,17 @@ class BoundPointwise(BoundRows):
         return out
 
     def row_value(self, z: Array) -> Array:
-        return self.loss.f(z, self.data.y)
+        return self.loss.f(z + self.offset, self.data.y)
 
     def row_slope(self, z: Array) -> Array:
-        return self.loss.slope(z, self.data.y)
+        return self.loss.slope(z + self.offset, self.data.y)
 
     def row_bend(self, z: Array, t: Array) -> Array:
-        return self.loss.bend(z, self.data.y) * t
+        return self.loss.bend(z + self.offset, self.data.y) * t
 
     def gram(self, z: Array) -> Array:
-        return self._weighted_gram(self.data.row_weight * self.loss.bend(z, self.data.y))
+        bend = self.loss.bend(z + self.offset, self.data.y)
+        return self._weighted_gram(self.data.row_weight * bend)
 
     def _weighted_gram(self, weight: Array) -> Array:
         out = np.zeros((self.n_nodes, self.d, self.d))
@@ -173,7 +184,8 @@ class BoundPointwise(BoundRows):
         return super().dual_point(w, target)
 
     def row_conjugate(self, a: Array) -> Array:
-        return self.loss.conjugate(a, self.data.y)
+        """f*(a) - a o: the offset o moves f along z."""
+        return self.loss.conjugate(a, self.data.y) - a * self.offset
 
     def row_ratio(self, a: Array) -> Array:
         return self.loss.domain_ratio(a, self.data.y)

@@ -18,6 +18,8 @@ from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Duals
 
+Weights = float | tuple[float, ...]
+
 _LARGEST = 1e153  # features whose squares can still be summed
 _NEWTON_STEPS = 100
 _NEWTON_TOL = 1e-13
@@ -26,14 +28,15 @@ _NEWTON_TOL = 1e-13
 class BoundRows(BoundLoss):
     """Row losses bound to data; a subclass gives the six functions of one row below."""
 
-    def __init__(self, data: LocalData, d: int, l2: float, l1: float) -> None:
+    def __init__(self, data: LocalData, d: int, l2: Weights, l1: Weights) -> None:
         self.data, self.d, self.n_nodes = data, d, data.n_nodes
         self.labelled = data.labelled
         p = np.ones(d) if data.shrink is None else np.tile(data.shrink, d // data.d)
         # Weights of w_j^2 and |w_j|, shape (n_nodes, d).
-        self.ridge = _at_labelled(self.labelled, l2 * p**2)
-        self.lasso = _at_labelled(self.labelled, l1 * p)
-        self.smooth = l1 == 0 or not p.any()
+        lasso = _each(l1, "l1", data.d, d) * p
+        self.ridge = _at_labelled(self.labelled, _each(l2, "l2", data.d, d) * p**2)
+        self.lasso = _at_labelled(self.labelled, lasso)
+        self.smooth = not lasso.any()
         if np.abs(data.X).max(initial=0.0) > _LARGEST:
             raise ValueError("X^T X must be finite; its entries overflow. Rescale the features.")
 
@@ -164,6 +167,17 @@ def _at_labelled(labelled: NDArray[np.bool_], row: Array) -> Array:
     if not row.any():
         return np.zeros((len(labelled), len(row)))
     return np.where(labelled[:, None], row, 0.0)
+
+
+def _each(weights: Weights, name: str, columns: int, d: int) -> Array:
+    """A weight for each of d parameters, which repeat these columns once for every class."""
+    if isinstance(weights, tuple) and len(weights) not in (columns, d):
+        raise ValueError(
+            f"{name} must be a number or one for each of the {columns} columns; "
+            f"got {len(weights)} numbers."
+        )
+    each = np.atleast_1d(np.array(weights, dtype=float))
+    return np.tile(each, d // len(each))
 
 
 def _line_search(excess, z, move, current):  # type: ignore[no-untyped-def]

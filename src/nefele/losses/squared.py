@@ -34,6 +34,8 @@ class Squared(PointwiseLoss):
     (array([1.]), array([[2.]]))
     """
 
+    shifts = True
+
     def f(self, z: Array, y: Array) -> Array:
         return (z - y) ** 2
 
@@ -46,7 +48,7 @@ class Squared(PointwiseLoss):
     def conjugate(self, a: Array, y: Array) -> Array:
         return a * (a / 4 + y)
 
-    def bind(self, data: LocalData) -> BoundLoss:
+    def _bound(self, data: LocalData) -> BoundLoss:
         return BoundSquared(self, data)
 
 

@@ -20,7 +20,8 @@ class UserLoss(BoundLoss):
     """Wraps an object whose methods take and return arrays with the nodes as first axis.
 
     `value(w) -> (n_nodes,)`, `grad(w) -> (n_nodes, d)`, `prox(v, step) -> (n_nodes, d)`; optional:
-    `hess(w)`, `strong_convexity() -> (n_nodes,)`, `curvature() -> (n_nodes,)`.
+    `hess(w)`, `strong_convexity() -> (n_nodes,)`, `curvature() -> (n_nodes,)`. With a prox the
+    value may be infinite outside the loss's domain, at zero too.
     """
 
     def __init__(self, user: Any, n_nodes: int, d: int) -> None:
@@ -36,13 +37,18 @@ class UserLoss(BoundLoss):
         if self.smooth:
             self._probe_grad()
         found = {"value": self.value(zero), "prox": self.prox(zero, np.ones(self.n_nodes))}
+        if hasattr(self.user, "prox") and np.isposinf(found["value"]).any():
+            found["value"] = self.value(found["prox"])  # its domain may lie elsewhere
         found["strong_convexity"] = self.strong_convexity()
         found["curvature"] = self.curvature()
         if self.smooth:
             found["grad"] = self.grad(zero)
         for name, values in found.items():
             if not np.isfinite(values).all():
-                raise ValueError(f"{name} of {type(self.user).__name__} must be finite at w = 0.")
+                where = " or at its prox" if name == "value" and hasattr(self.user, "prox") else ""
+                raise ValueError(
+                    f"{name} of {type(self.user).__name__} must be finite at w = 0{where}."
+                )
         if (found["curvature"] < 0).any() or (found["strong_convexity"] < 0).any():
             raise ValueError(
                 f"curvature and strong_convexity of {type(self.user).__name__} must be >= 0."

@@ -68,7 +68,8 @@ def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
 def consensus(problem: Problem) -> tuple[Array, Array] | None:
     """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
     penalty = problem.penalty
-    if not (penalty.is_norm and penalty.whole and problem.loss.smooth and problem.graph.n_edges):
+    plain = problem.graph.plain and problem.graph.n_edges
+    if not (penalty.is_norm and penalty.whole and problem.loss.smooth and plain):
         return None
     parts = problem.graph.components
     w = problem.loss.pooled(parts)
@@ -128,6 +129,9 @@ def spread(problem: Problem, w: Array) -> float:
     known = problem.loss.labelled
     if not known.any():
         return 0.0
+    if not problem.graph.plain:  # what the rows compare, whatever lets it vanish
+        away = problem.penalty.mix(problem.graph.diff(w))
+        return float(np.sqrt((away**2).sum(axis=1).mean()))
     seen = problem.penalty.mix(np.where(known[:, None], w, 0.0))
     parts = problem.graph.components
     count = np.maximum(np.bincount(parts, known), 1)[:, None]

@@ -3,7 +3,9 @@
 from typing import Any
 
 from nefele._checks import check_name
+from nefele.graph import Graph
 from nefele.penalties.base import Penalty
+from nefele.penalties.by_edge import ByEdge
 from nefele.penalties.huber import HuberPenalty
 from nefele.penalties.l1 import L1Norm
 from nefele.penalties.l2 import L2Norm
@@ -14,6 +16,7 @@ from nefele.penalties.quadratic import Quadratic
 from nefele.penalties.squared_l2 import SquaredL2
 
 __all__ = [
+    "ByEdge",
     "HuberPenalty",
     "L1Norm",
     "L2Norm",
@@ -24,6 +27,7 @@ __all__ = [
     "Quadratic",
     "SquaredL2",
     "as_penalty",
+    "penalty_of",
 ]
 
 _BY_NAME = {
@@ -52,3 +56,22 @@ def as_penalty(penalty: Any) -> Penalty:
             f"penalty must be one of {', '.join(_BY_NAME)} or a Penalty object; got {penalty!r}."
         )
     return penalty
+
+
+def penalty_of(penalty: Any, graph: Graph) -> Penalty:
+    """A penalty for the edges of a graph: one for all, or a dict by pairs of node ids.
+
+    Examples
+    --------
+    >>> penalty_of({(0, 1): "l1", None: "l2"}, Graph.from_edges([(0, 1), (1, 2)]))
+    ByEdge(L2Norm(): 1 edges, L1Norm(): 1 edges)
+    """
+    if isinstance(penalty, dict):
+        return ByEdge.of({pair: as_penalty(kind) for pair, kind in penalty.items()}, graph)
+    found = as_penalty(penalty)
+    if found.edges not in (None, graph.n_edges):
+        raise ValueError(
+            f"penalty is for {found.edges} edges; the graph has {graph.n_edges}. Edges are sorted "
+            "by their ends: give a dict by pairs of node ids."
+        )
+    return found

@@ -24,9 +24,7 @@ class Penalty(ABC):
 
     Examples
     --------
-    >>> from typing import Any
-
-    import numpy as np
+    >>> import numpy as np
     >>> from nefele.penalties import Penalty
     >>> class Weighted(Penalty):
     ...     is_norm = True
@@ -49,6 +47,8 @@ class Penalty(ABC):
     whole: bool = True
     #: True when `gradient` and `curvature` are given: differentiable away from zero.
     twice: bool = False
+    #: Number of edges of a penalty that differs from edge to edge; None: any number.
+    edges: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -58,6 +58,10 @@ class Penalty(ABC):
     def personal(self, d: int) -> Array:
         """A basis of the directions of d parameters that are not coupled, shape (d, k)."""
         return np.zeros((d, 0))
+
+    def at(self, edges: Any) -> Penalty:
+        """The penalty of some edges, given by position: itself, unless it differs by edge."""
+        return self
 
     @abstractmethod
     def value(self, v: Array) -> Array:

@@ -111,7 +111,8 @@ class _Anchor:
         small = Graph(graph.ids[nodes], *ends, graph.weight[kept])
         assert isinstance(problem.loss, BoundPointwise)
         own = problem.loss.data.subset(nodes)
-        part = Problem(small, own, problem.loss.loss, problem.penalty, lam=problem.lam)
+        penalty = problem.penalty.at(kept)
+        part = Problem(small, own, problem.loss.loss, penalty, lam=problem.lam)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # any point will do: what it lacks is added below
             found = solve(part, tol=_TOL, max_iter=_STEPS)
@@ -126,7 +127,8 @@ class _Anchor:
         missed = missed + part.penalty.conjugate(u, part.scale)
         error = np.bincount(part.parts[part.graph.head], np.maximum(missed, 0.0), part.n_parts)
         self.missed = error[part.parts]
-        self.bend = loss.data.row_weight * loss.loss.bend(loss.predict(w), loss.data.y)
+        z = loss.predict(w) + loss.offset
+        self.bend = loss.data.row_weight * loss.loss.bend(z, loss.data.y)
         self.size = np.linalg.norm(loss.data.X, axis=1)
 
     def slopes(self, t: Array) -> Array:

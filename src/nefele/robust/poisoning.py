@@ -70,6 +70,7 @@ class DataAttack:
             feature_names=data.feature_names,
             node_weight=data.node_weight,
             shrink=data.shrink,
+            offset=data.offset,
         )
 
     def _may(self, data: LocalData, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -119,7 +119,7 @@ class Part:
         self.order = None if rank is None else np.argsort(rank[local])
         self.whole = len(nodes) == whole.n_nodes
         self.loss: BoundLoss = problem.loss if self.whole else problem.loss.restrict(nodes)
-        self.penalty, self.lam, self.d = problem.penalty, problem.lam, problem.d
+        self.penalty, self.lam, self.d = problem.penalty.at(edges), problem.lam, problem.d
         self.scale, self.coupled = problem.scale[edges], problem.coupled
         self.parts, self.n_parts = problem.parts[local], problem.n_parts
         self.says, self.hears = sight(whole, mine, local, self.own, owner, names)

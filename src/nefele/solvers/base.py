@@ -41,6 +41,8 @@ class Solver(ABC, Generic[S]):
     max_iter: int = 50_000
     #: Fields of the state, numbers or arrays, that a resumed solve needs beside w and u.
     kept: tuple[str, ...] = ()
+    #: Whether it takes couplings by linear maps, see `nefele.graphs.mapped`.
+    maps: bool = False
 
     @property
     def perturbed(self) -> bool:
@@ -114,6 +116,15 @@ class Solver(ABC, Generic[S]):
     def adapt(self, problem: Problem, state: S, gap: float) -> None:
         """Called after each certified point."""
         return None
+
+
+def check_maps(problem: Problem, solver: Solver) -> None:
+    """Raise when edges compare linear images and the solver takes differences only."""
+    if not (problem.graph.plain or solver.maps):
+        raise ValueError(
+            f"{type(solver).__name__} takes no couplings by linear maps; got {problem.graph!r}. "
+            'Use solver="auto".'
+        )
 
 
 def settled(problem: Posed, w0: Array, alone: NDArray[np.bool_]) -> Array:

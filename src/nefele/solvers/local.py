@@ -33,6 +33,7 @@ class Local(Solver[LocalState]):
 
     max_iter = 20
     kept = ("reach",)
+    maps = True
 
     def check(self, problem: Problem) -> None:
         if problem.coupled:

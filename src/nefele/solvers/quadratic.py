@@ -11,15 +11,16 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele._systems.laplacian import BlockLaplacian, laplacian
+from nefele._systems.operator import MOST_UNKNOWNS, OperatorSystem
 from nefele.certificate import Certificate
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State, settled
 
 _EARLY = 0.05  # estimated error, in units of the tolerance, at which a certificate is asked for
-
-
+_EXACT = 1e-14  # accuracy of a factorised system
 _ROUNDING = 1e-28  # share of the first r^T P r at which what is left is rounding errors
 
 
@@ -33,7 +34,7 @@ class ConjugateState(State):
     z: Array  # zero, and room for products
     rz: float  # r^T P r, P the preconditioner
     objective: float  # at w, as it falls
-    first: float  # rz at the start
+    first: float  # rz at the start, or at zero
     asked: float = np.inf  # rz at the last certificate
 
 
@@ -48,6 +49,7 @@ class QuadraticCG(Solver[ConjugateState]):
     """
 
     kept = ("rz", "objective", "first", "asked", "r", "p")
+    maps = True
 
     @staticmethod
     def fits(problem: Problem) -> bool:
@@ -70,13 +72,16 @@ class QuadraticCG(Solver[ConjugateState]):
         loss, graph = _quadratic(problem), problem.graph
         system = laplacian(graph, problem.scale[:, None], loss.H, **problem.penalty.mixing)
         alone = graph.degree == 0
-        w = settled(problem, w0, alone)
+        w = settled(problem, _directly(problem, w0), alone)
         residual = loss.b - system(w) if w.any() else loss.b.copy()
         residual[alone] = 0.0  # rounding errors there would leave the fit of least norm
         p, z = np.zeros_like(residual), np.zeros_like(residual)
         _, rz = system.advance(0.0, w, residual, p, z)
         system.turn(0.0, p, z)
-        return ConjugateState(w, u0, system, residual, p, z, rz, problem.objective(w), rz)
+        first = rz
+        if not graph.plain:  # w may be the solution already: what is left of b then
+            _, first = system.advance(0.0, w.copy(), loss.b.copy(), p.copy(), z.copy())
+        return ConjugateState(w, u0, system, residual, p, z, rz, problem.objective(w), first)
 
     def step(self, problem: Problem, state: ConjugateState) -> None:
         system, before = state.system, state.rz
@@ -105,6 +110,17 @@ class QuadraticCG(Solver[ConjugateState]):
         self, problem: Problem, state: ConjugateState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
+
+
+def _directly(problem: Problem, w0: Array) -> Array:
+    """Over linear maps the solution itself, if it can be factorised: gradients are slow there."""
+    loss, graph = _quadratic(problem), problem.graph
+    if not isinstance(graph, MappedGraph) or w0.size > MOST_UNKNOWNS:
+        return w0
+    width = graph.width(problem.d)
+    C = problem.penalty.curvature(np.zeros((graph.n_edges, width)))
+    C = problem.scale[:, None, None] * C
+    return OperatorSystem(graph, problem.d).factorise(loss.H, C).refined(loss.b, _EXACT)
 
 
 def _quadratic(problem: Problem) -> BoundSquared:

@@ -9,6 +9,7 @@ import numpy as np
 from nefele._checks import Array, check_count, check_flag, check_number
 from nefele.problem import Problem
 from nefele.result import Result
+from nefele.solvers.base import check_maps
 from nefele.solvers.choose import as_solver
 from nefele.solvers.loop import Callback, run
 from nefele.solvers.loop.checkpoint import Checkpoint, load, solver_name
@@ -83,6 +84,7 @@ def solve(
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
     method = as_solver(solver, problem)
+    check_maps(problem, method)
     method.check(problem)
     saved = None if resume is None else load(resume, problem, solver_name(method))
     file = None

@@ -116,7 +116,8 @@ class StochasticPrimalDual(Solver[StochasticState]):
         edges = np.sort(state.rng.choice(graph.n_edges, state.batch, replace=False))
         diff = state.w[graph.head[edges]] - state.w[graph.tail[edges]]
         before, scale = state.u[edges], problem.scale[edges]
-        after = dual(problem.penalty, before, diff, scale, state.sigma[edges])
+        penalty = problem.penalty.at(edges)
+        after = dual(penalty, before, diff, scale, state.sigma[edges])
         state.u = state.u.copy()
         state.u[edges] = after
         state.ahead = state.u.copy()

@@ -22,6 +22,7 @@ from nefele.theory.plots import (
 )
 from nefele.theory.spectrum import SpectrumBounds, spectrum_bounds
 from nefele.theory.spread_bounds import SpreadBound, cluster_bound, consensus_bound
+from nefele.theory.suggest import Suggestion, suggest_nodes
 
 __all__ = [
     "CertifiedClusters",
@@ -33,6 +34,7 @@ __all__ = [
     "PhaseDiagram",
     "SpectrumBounds",
     "SpreadBound",
+    "Suggestion",
     "WellConnected",
     "certify_clusters",
     "cluster_bound",
@@ -54,5 +56,6 @@ __all__ = [
     "plot_slack",
     "plot_spread",
     "spectrum_bounds",
+    "suggest_nodes",
     "well_connected",
 ]

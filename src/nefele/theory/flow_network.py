@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from nefele._checks import Array, type_name
-from nefele.losses import Absolute, Hinge, HuberLoss, Squared
+from nefele.losses import Absolute, Hinge, HuberLoss, Quantile, Squared
 from nefele.losses.pointwise import BoundPointwise
 from nefele.losses.zero import BoundZero
 from nefele.problem import Problem
@@ -250,10 +250,10 @@ def _conjugate_shape(loss: Any, y: Array) -> tuple[Array, Array, float]:
         return -full, full, 0.5
     if type(loss) is HuberLoss:
         return np.full(len(y), -loss.delta), np.full(len(y), loss.delta), 1.0
-    if type(loss) in (Absolute, Hinge):
+    if type(loss) in (Absolute, Quantile, Hinge):
         low, high = loss.box(y)
         return low, high, 0.0
     raise ValueError(
-        f"min_cost_flow needs a squared, absolute, hinge or Huber loss; got {type(loss).__name__}: "
-        "its conjugate is not quadratic."
+        "min_cost_flow needs a squared, absolute, quantile, hinge or Huber loss; got "
+        f"{type(loss).__name__}: its conjugate is not quadratic."
     )

@@ -230,7 +230,7 @@ def watch(
     counts = None if data.node_weight is None else np.r_[data.node_weight, 1.0]
     wider = LocalData(
         data.X, data.y, np.r_[data.ptr, data.ptr[-1]], ids, sample_weight=data.sample_weight,
-        node_weight=counts, shrink=data.shrink,
+        node_weight=counts, shrink=data.shrink, offset=data.offset,
     )  # fmt: skip
     found = solve(Problem(more, wider, loss, problem.penalty, lam=problem.lam), tol=tol)
     values, truth = {"w": found.w[n]}, {"w": found.w[i]}

@@ -49,7 +49,7 @@ class Form(NamedTuple):
 
 def form(problem: Problem) -> Form:
     """How the penalty can be written; norms of one entry are all the same."""
-    penalty, on = problem.penalty, tuple(range(problem.d))
+    penalty, on = problem.penalty, tuple(range(problem.graph.width(problem.d)))
     while isinstance(penalty, Partial):
         penalty, on = penalty.penalty, tuple(on[j] for j in penalty.on)
     if type(penalty) is Lp:

@@ -180,7 +180,7 @@ def rowwise(loss: BoundLoss) -> bool:
 
 
 def bent(loss: BoundLoss) -> bool:
-    """Whether the Hessian of the loss jumps."""
+    """Whether the loss is Huber's: its Hessian jumps."""
     return isinstance(loss, BoundPointwise) and type(loss.loss) is HuberLoss
 
 

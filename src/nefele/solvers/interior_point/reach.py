@@ -8,6 +8,7 @@ import numpy as np
 
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
+from nefele._systems.operator import MOST_UNKNOWNS
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import edge_kind
@@ -44,6 +45,8 @@ def pays(problem: Problem) -> bool:
     losses over a tiny graph both are fast.
     """
     graph, d = problem.graph, problem.d
+    if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
+        return False
     possible = (
         _numbers(problem) <= _MOST_NUMBERS
         and Terms.fit(problem)
@@ -51,6 +54,8 @@ def pays(problem: Problem) -> bool:
     )
     if not possible:
         return False
+    if not graph.plain:
+        return fits(problem)
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
     if kinks.present(problem) or not problem.penalty.whole or edge_kind(problem) != "cones":
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
@@ -71,7 +76,7 @@ def check(problem: Problem) -> None:
             "with kinks that it knows: those of nefele. Got "
             f'{problem.penalty!r} and {type(problem.loss).__name__}. Use solver="auto".'
         )
-    if not problem.coupled:
+    if not problem.coupled or not problem.graph.plain:
         return
     if Forest.of(problem.graph) is None:
         SmallGraph.check(problem.graph, problem.d)

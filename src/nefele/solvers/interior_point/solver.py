@@ -34,7 +34,9 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
+from nefele._systems.operator import OperatorSystem
 from nefele.certificate import Certificate
+from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
@@ -82,6 +84,7 @@ class Newton(Solver[NewtonState]):
     ([0.5, 3.5], True)
     """
 
+    maps = True
     fits = staticmethod(fits)
     pays = staticmethod(pays)
 
@@ -106,9 +109,12 @@ class Newton(Solver[NewtonState]):
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
         else:
-            state.w[~alone], state.u[:] = 0.0, 0.0
+            state.w[~alone], state.u[:] = problem.origin[~alone], 0.0
             value = float(loss.value(state.w).sum())
-        state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        if isinstance(graph, MappedGraph):
+            state.system = OperatorSystem(graph, problem.d)
+        else:
+            state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
         self._begin(problem, state, value)
         return state
 
@@ -224,12 +230,13 @@ class Newton(Solver[NewtonState]):
         if 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max())):  # type: ignore[union-attr]
             state.cap, state.steps, state.failures = _ENOUGH * used, 0.0, 0.0
             state.damp, state.asked, state.move = 0.0, np.inf, None
-            state.w[~state.alone], state.u = 0.0, np.zeros_like(state.u)
+            state.w = np.where(state.alone[:, None], state.w, problem.origin)
+            state.u = np.zeros_like(state.u)
             self._begin(problem, state, float(problem.loss.value(state.w).sum()))
             return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
-            w, u = np.where(state.alone[:, None], w, 0.0), np.zeros_like(u)
+            w, u = np.where(state.alone[:, None], w, problem.origin), np.zeros_like(u)
         state.rescue = solver, solver.init(problem, w, u)
 
     def promising(self, problem: Problem, state: NewtonState, tol: float) -> bool:
@@ -267,14 +274,16 @@ class Newton(Solver[NewtonState]):
             inner.final = state.final
             return solver.certify(problem, inner, tol=tol, exact=exact)
         w, u = self.point(problem, state)
-        if state.start is not None and edge_kind(problem) == "faces" and not exact:
+        faces = edge_kind(problem) == "faces" and problem.graph.plain
+        if state.start is not None and faces and not exact:
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
         plain = problem.certificate(w, u, tol=tol, direct=True)
         if state.start is None and relative_gap(problem, plain.objective, plain.gap_abs) > tol:
             plain = self._with_duals(problem, state, plain, tol)
-        if exact or state.start is not None or not (problem.coupled and problem.penalty.is_norm):
+        fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
+        if exact or state.start is not None or not fuses:
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import Cones, cone_count, form
@@ -61,10 +62,8 @@ class Terms:
             size = np.einsum("ijj->ij", hess).copy()
             most = size.max(axis=1, keepdims=True)
             size = np.maximum(size, 1e-6 * most)
-            own = np.ones(self.problem.d, dtype=bool)
-            own[list(form(self.problem).on)] = False
-            idle = own & (most == 0)  # personal, at a node without data
-            self._anchor = np.where(idle, 1.0, _ANCHOR * size)[:, :, None] * np.eye(len(own))
+            idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
+            self._anchor = np.where(idle, 1.0, _ANCHOR * size)[:, :, None] * np.eye(size.shape[1])
         return np.asarray(hess + self._anchor)
 
     @staticmethod
@@ -197,7 +196,8 @@ class Terms:
 def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) -> Any:
     """The cones of the edges, or springs."""
     kind, _, on = form(problem)
-    some = len(on) < problem.d
+    width = problem.graph.width(problem.d)
+    some = len(on) < width
     v, columns = problem.graph.diff(w), list(on)
     if some:
         v, u = v[:, columns], u[:, columns]
@@ -210,7 +210,19 @@ def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) 
         edges = Powers(problem, strength, v, total)
     else:
         edges = Springs(problem, v)
-    return Some(edges, columns, problem.d) if some else edges
+    return Some(edges, columns, width) if some else edges
+
+
+def _uncoupled(problem: Problem) -> NDArray[np.bool_]:
+    """Parameters that no edge compares, shape (d,), or (n_nodes, d) over linear maps."""
+    graph, on = problem.graph, list(form(problem).on)
+    out = np.ones(problem.d, dtype=bool)
+    if not isinstance(graph, MappedGraph):
+        out[on] = False
+        return out
+    compared = np.zeros((graph.n_edges, graph.width(problem.d)))
+    compared[:, on] = 1.0
+    return np.asarray(graph.sizes(compared) == 0)
 
 
 def _strength(problem: Problem) -> Array:
@@ -219,7 +231,7 @@ def _strength(problem: Problem) -> Array:
     Hardly any optimal flow needs more: beyond it neighbours are equal anyway, and a ball much
     larger than the flow only brings rounding errors.
     """
-    if not problem.penalty.is_norm:
+    if not (problem.penalty.is_norm and problem.graph.plain):
         return problem.scale
     force = kinks.force(problem)
     enough = 0 < force < np.inf

@@ -147,8 +147,9 @@ def load(path: Any, problem: Problem, solver: str) -> Saved:
             f"The checkpoint {str(path)!r} must be of the same solver; it is of {marks[1]}, now "
             f"{solver} is asked for."
         )
-    n, E, d = problem.graph.n_nodes, problem.graph.n_edges, problem.d
-    shapes = {**dict.fromkeys(_NODES, (n, d)), **dict.fromkeys(_EDGES, (E, d))}
+    graph, d = problem.graph, problem.d
+    shapes: dict[str, tuple[int, int]] = dict.fromkeys(_NODES, (graph.n_nodes, d))
+    shapes.update(dict.fromkeys(_EDGES, (graph.n_edges, graph.width(d))))
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise damaged(path)
     return Saved(**arrays, facts=facts, history=history, extra=extra, path=path)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 
 _VERSION = 3  # of what is hashed, and in which order
@@ -34,8 +35,12 @@ def fingerprint(problem: Problem) -> str:
     graph, loss = problem.graph, problem.loss
     found = _Hash()
     found.add([_VERSION, problem.lam, graph.head, graph.tail, graph.weight, graph.ids])
+    if isinstance(graph, MappedGraph):
+        found.add(list(graph.contents))
     found.add([problem.data, loss, problem.penalty])
-    steps = np.linspace(0.5, 2.0, 3 * loss.d).reshape(3, loss.d)
+    rows = 3 if problem.penalty.edges is None else problem.penalty.edges
+    width = graph.width(loss.d)
+    steps = np.linspace(0.5, 2.0, rows * width).reshape(rows, width)
     found.add(_rounded(problem.penalty.value(steps)))
     found.add(_rounded(loss.value(np.ones((loss.n_nodes, loss.d)))))
     return found.text()

@@ -17,7 +17,7 @@ from nefele._threads import one_blas_thread
 from nefele.certificate import Certificate, estimate
 from nefele.problem import Problem
 from nefele.result import Record, Result, Status, relative_gap
-from nefele.solvers.base import Solver, State
+from nefele.solvers.base import Solver, State, check_maps
 from nefele.solvers.loop.best import Best
 from nefele.solvers.loop.checkpoint import Checkpoint, Saved
 from nefele.solvers.loop.ending import finish, warn
@@ -58,6 +58,7 @@ def run(
     >>> run(problem, PrimalDual(), tol=None, max_iter=3).n_iter
     3
     """
+    check_maps(problem, solver)
     solver.check(problem)
     tol = None if solver.perturbed else tol
     problem.loss.forget()
@@ -112,7 +113,9 @@ def _hold(
         warnings.simplefilter("ignore")
         held = run(problem, solver, tol=tol, max_iter=limit, callback=later, certify=certify)
     shifts = {"iteration": result.n_iter, "seconds": before.seconds}
-    history = [r._replace(**{k: getattr(r, k) + x for k, x in shifts.items()}) for r in held.history]
+    history = [
+        r._replace(**{k: getattr(r, k) + x for k, x in shifts.items()}) for r in held.history
+    ]
     return replace(
         held,
         status=Status.HELD if held.status is Status.OPTIMAL else held.status,
@@ -314,14 +317,15 @@ def _start(problem: Problem, w0: Array | None, u0: Array | None) -> tuple[Array,
             "Rescale the labels, or mend the loss's value."
         )
     graph = problem.graph
-    w = np.zeros((graph.n_nodes, problem.d)) if w0 is None else w0
-    u = np.zeros((graph.n_edges, problem.d)) if u0 is None else u0
+    origin = problem.origin
+    w = origin if w0 is None else w0
+    u = np.zeros((graph.n_edges, graph.width(problem.d))) if u0 is None else u0
     free = problem.undetermined
-    w = np.where((free | (graph.degree == 0))[:, None], 0.0, w)
+    w = np.where((free | (graph.degree == 0))[:, None], origin, w)
     return w, np.where(free[graph.head, None], 0.0, u) if free.any() else u
 
 
 def _unsolved(problem: Problem, w0: Array, u0: Array) -> tuple[Array, Certificate]:
     """The start, or zero, with no lower bound: what is left when no iterate is usable."""
-    w = w0 if np.isfinite(problem.objective(w0)) else np.zeros_like(w0)
+    w = w0 if np.isfinite(problem.objective(w0)) else problem.origin
     return w, Certificate(problem.objective(w), -np.inf, "none", 0.0, np.zeros_like(u0))

@@ -68,6 +68,8 @@ class PrimalDual(Solver[PrimalDualState]):
     PrimalDual(gamma=None, relax=1.0, polish=False, printed=True, compiled=True)
     """
 
+    maps = True
+
     gamma: float | None = None
     relax: float = 1.9
     polish: bool = True
@@ -90,7 +92,7 @@ class PrimalDual(Solver[PrimalDualState]):
         w = settled(problem, w0, problem.graph.degree == 0)
         steps = run_alone(first_steps(problem, self.printed, self.gamma, self._sizes(problem)))
         iteration: Plain | Fused = Plain(problem, w, u)
-        if self.compiled and Fused.fits(problem):
+        if self.compiled and problem.graph.plain and Fused.fits(problem):
             layout = Layout(problem.graph, good_order(problem.graph))
             iteration = Fused(problem, w, u, steps.size, layout, is_uniform(problem.scale))
         iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
@@ -187,7 +189,8 @@ class PrimalDual(Solver[PrimalDualState]):
         state.iteration.take(arrays)
 
     def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        return reduced_solve(problem, iterated, w, u) if self.polish else None
+        reduces = self.polish and problem.graph.plain
+        return reduced_solve(problem, iterated, w, u) if reduces else None
 
     def adapt(self, problem: Problem, state: PrimalDualState, gap: float) -> None:
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
