@@ -205,7 +205,9 @@ class Problem:
             out |= self.loss.unbounded_nodes(self.parts, personal, w)
         return out
 
-    def hold(self, nodes: NDArray[np.bool_], strength: float = 1e-6) -> tuple[Problem, Array] | None:
+    def hold(
+        self, nodes: NDArray[np.bool_], strength: float = 1e-6
+    ) -> tuple[Problem, Array] | None:
         """The problem with a tiny ridge at some nodes, so that they cannot run away.
 
         Returns it with the weights of w_ij^2, shape (n_nodes, d): `strength` times the curvature

@@ -38,7 +38,9 @@ def separable(lost=(1,), n=8, seed=0):
 @pytest.mark.parametrize("penalty", [L2Norm(), L1Norm(), LinfNorm()], ids=repr)
 def test_losses_of_different_kinds_do_not_stop_at_one_node(penalty):
     rows, losses = separable()
-    problem = Problem(chain(8), LocalData.from_list(rows), losses, Partial(penalty, [0, 1]), lam=0.3)
+    problem = Problem(
+        chain(8), LocalData.from_list(rows), losses, Partial(penalty, [0, 1]), lam=0.3
+    )
     np.testing.assert_array_equal(problem.unbounded(), np.arange(8) == 1)
     with pytest.warns(DataWarning, match="no minimiser"):
         result = solve(problem)
@@ -55,7 +57,9 @@ def test_losses_of_different_kinds_do_not_stop_at_one_node(penalty):
 
 def test_a_held_node_is_named_and_its_ridge_stated():
     rows, losses = separable(lost=(1, 3, 5))
-    problem = Problem(chain(8), LocalData.from_list(rows), losses, Partial(L2Norm(), [0, 1]), lam=0.3)
+    problem = Problem(
+        chain(8), LocalData.from_list(rows), losses, Partial(L2Norm(), [0, 1]), lam=0.3
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = solve(problem)
@@ -76,7 +80,9 @@ def test_a_held_node_is_named_and_its_ridge_stated():
 
 def test_max_iter_counts_both_solves():
     rows, losses = separable()
-    problem = Problem(chain(8), LocalData.from_list(rows), losses, Partial(L2Norm(), [0, 1]), lam=0.3)
+    problem = Problem(
+        chain(8), LocalData.from_list(rows), losses, Partial(L2Norm(), [0, 1]), lam=0.3
+    )
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -124,7 +124,9 @@ def test_callback_sees_every_certified_point_once():
 def test_callback_sees_the_last_point_once_at_max_iter(limit):
     seen = []
     with pytest.warns(ConvergenceWarning):
-        result = solve(slow_problem(), "primal_dual", tol=1e-13, max_iter=limit, callback=seen.append)
+        result = solve(
+            slow_problem(), "primal_dual", tol=1e-13, max_iter=limit, callback=seen.append
+        )
     assert seen == result.history and seen[-1].iteration == limit
 
 

@@ -116,7 +116,9 @@ def _stacked(found, groups, personal):  # type: ignore[no-untyped-def]
 def _sparse(parts, width, sparse):  # type: ignore[no-untyped-def]
     blocks = [np.hstack([first, second]) for first, second, _ in parts]
     n = sum(len(block) for block in blocks)
-    columns = [np.tile(where, len(block)) for block, (_, _, where) in zip(blocks, parts, strict=True)]
+    columns = [
+        np.tile(where, len(block)) for block, (_, _, where) in zip(blocks, parts, strict=True)
+    ]
     rows = np.repeat(np.arange(n), blocks[0].shape[1])
     values = np.concatenate([block.ravel() for block in blocks])
     return sparse.csr_array((values, (rows, np.concatenate(columns))), shape=(n, width))

@@ -112,7 +112,9 @@ def _hold(
         warnings.simplefilter("ignore")
         held = run(problem, solver, tol=tol, max_iter=limit, callback=later, certify=certify)
     shifts = {"iteration": result.n_iter, "seconds": before.seconds}
-    history = [r._replace(**{k: getattr(r, k) + x for k, x in shifts.items()}) for r in held.history]
+    history = [
+        r._replace(**{k: getattr(r, k) + x for k, x in shifts.items()}) for r in held.history
+    ]
     return replace(
         held,
         status=Status.HELD if held.status is Status.OPTIMAL else held.status,
