@@ -9,7 +9,7 @@ from nefele import DataWarning, Graph, LocalData, Problem, path, solve
 from nefele._systems.direct import SmallGraph
 from nefele.graphs import chain, grid, sbm, star
 from nefele.losses import Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
-from nefele.penalties import HuberPenalty, L1Norm, L2Norm, Lp, Quadratic
+from nefele.penalties import HuberPenalty, L1Norm, L2Norm, Lp
 from nefele.solvers import Newton, PrimalDual, QuadraticCG, as_solver, run
 from nefele.solvers.interior_point.cones import Cones, _central
 from tests.contracts.cases import N_NODES, Tripled, UserGrad

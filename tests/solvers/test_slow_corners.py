@@ -40,7 +40,7 @@ def test_a_leaf_without_data_and_a_singular_quadratic_penalty(seed):
     problem = Problem(chain(3), data, penalty=Quadratic(x.T @ x), lam=1.0)
     result = solve(problem)
     assert result.status is Status.OPTIMAL and result.n_iter < 30
-    value, point = oracle(problem.graph, data, Squared(), problem.penalty, 1.0)
+    _, point = oracle(problem.graph, data, Squared(), problem.penalty, 1.0)
     assert result.objective <= point + 1e-7 and result.objective - result.gap_abs <= point
 
 
@@ -68,7 +68,7 @@ def test_a_huber_loss_with_few_rows_and_some_coupled_entries():
             parts.append((X, y) if rng.random() < 0.6 or i == 0 else None)
         data, penalty = LocalData.from_list(parts), Partial(L2Norm(), [0, 1])
         result = quiet(Problem(graph, data, HuberLoss(0.5), penalty, lam=0.2))
-        value, point = oracle(graph, data, HuberLoss(0.5), penalty, 0.2)
+        _, point = oracle(graph, data, HuberLoss(0.5), penalty, 0.2)
         assert result.status is Status.OPTIMAL and result.n_iter < 60
         assert result.objective <= point + 1e-6 * max(1.0, point)
 
@@ -78,7 +78,7 @@ def test_a_huber_loss_with_few_rows_and_some_coupled_entries():
 def test_some_entries_with_every_penalty(loss, inner):
     problem = random_problem(5, loss, Partial(inner, [0, 2]), d=3)
     result = quiet(problem, tol=1e-7)
-    value, point = oracle(problem.graph, problem.data, loss, problem.penalty, problem.lam)
+    _, point = oracle(problem.graph, problem.data, loss, problem.penalty, problem.lam)
     assert result.converged and result.n_iter < 200
     if result.held is None:
         assert result.objective <= point + 1e-6 * max(1.0, abs(point))
@@ -92,7 +92,7 @@ def test_p_norms(loss, p):
     for seed in range(2):
         problem = random_problem(seed, loss, Lp(p), d=3, wide=seed == 1)
         result = quiet(problem, tol=1e-7)
-        value, point = oracle(problem.graph, problem.data, loss, problem.penalty, problem.lam)
+        _, point = oracle(problem.graph, problem.data, loss, problem.penalty, problem.lam)
         assert result.status is Status.OPTIMAL and result.n_iter < 100
         assert result.objective <= point + 1e-6 * max(1.0, abs(point))
 

@@ -45,9 +45,9 @@ class LossAndFlow:
         """`direct`: by factors of the matrix first, where they can be had soon."""
         self.problem, self.unit, self.direct = problem, unit, False
         self._pattern: SmallGraph | None = None
-        if direct and problem.whole and problem.coupled:
-            if SmallGraph.seconds(problem.graph, problem.d) <= _FACTOR_SECONDS:
-                self._pattern = SmallGraph(problem.graph, problem.d)
+        graph, d, direct = problem.graph, problem.d, direct and problem.whole and problem.coupled
+        if direct and SmallGraph.seconds(graph, d) <= _FACTOR_SECONDS:
+            self._pattern = SmallGraph(graph, d)
         self._last: BlockLaplacian | None = None
         self._room: tuple[Array, Array] | None = None
         self._right: Array | None = None

@@ -17,7 +17,6 @@ from nefele.penalties import Quadratic, SquaredL2
 from nefele.problem import Problem
 from nefele.solvers.base import Solver, State, settled
 
-
 _ROUNDING = 1e-28  # share of the first r^T P r at which what is left is rounding errors
 
 
