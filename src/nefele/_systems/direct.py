@@ -135,7 +135,7 @@ def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
 
 
 def _sparse_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
-    d, size = blocks.shape[1], pattern.graph.n_nodes * blocks.shape[1]
+    size = pattern.graph.n_nodes * blocks.shape[1]
     order, indices, starts = pattern.places
     blocks = blocks.copy()
     np.einsum("ijj->ij", blocks[: pattern.graph.n_nodes])[...] += ridge
