@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
-  bench-sites-peers bench-engines bench-grouped bench-robust check-byzfl clean
+  bench-sites-peers bench-engines bench-every bench-grouped bench-robust check-byzfl clean
 
 demo: $(BARE)
 	$(BIN)/nefele demo
@@ -66,6 +66,9 @@ bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/engines.py overhead
 	$(BIN)/python benchmarks/engines.py million
 	$(BIN)/python benchmarks/engines.py ten_million --engines ray
+
+bench-every: $(STAMP)
+	$(BIN)/python benchmarks/every_problem.py
 
 bench-sites: $(STAMP)
 	$(BIN)/python benchmarks/sites.py

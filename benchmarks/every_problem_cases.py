@@ -76,7 +76,8 @@ class Case:
 def case(seed: int, size: str = "") -> Case:
     """The problem of this seed; `size` is "small", "middle" or drawn."""
     rng = np.random.default_rng([23, seed])
-    size = size or str(rng.choice(["small", "middle"], p=[0.8, 0.2]))
+    drawn = str(rng.choice(["small", "middle"], p=[0.8, 0.2]))
+    size = size or drawn
     shape, hard = str(rng.choice(GRAPHS)), str(rng.choice(HARD))
     kind = str(rng.choice(KINDS, p=np.array(SHARES) / np.sum(SHARES)))
     name = str(rng.choice([*LOSSES, *MIXED]))

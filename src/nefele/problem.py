@@ -205,7 +205,7 @@ class Problem:
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further. `direct` solves small systems
-        by factors, not by conjugate gradients; `duals` is what a solver knows of the losses' duals.
+        by factors, not by conjugate gradients; `duals` are the losses' duals that a solver knows.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

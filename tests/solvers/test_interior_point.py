@@ -70,7 +70,7 @@ def test_small_graphs_with_cycles(graph, penalty):
 
 @pytest.mark.parametrize("most", [0, 10_000])
 def test_dense_and_sparse_factors_solve_the_system(most, monkeypatch):
-    for limit in ("_DENSE", "_MOST_DENSE"):
+    for limit in ("_TINY", "_DENSE", "_MOST_DENSE"):
         monkeypatch.setattr(f"nefele._systems.direct.{limit}", most)
     rng, graph = np.random.default_rng(0), grid(3, 3)
     metric, C = psd(rng, 9, 2), psd(rng, graph.n_edges, 2)
@@ -345,6 +345,14 @@ def test_a_path_over_a_chain():
         (
             lambda: Problem(
                 grid(20, 20), random_data(np.random.default_rng(0), [3] * 400, 2), lam=1.0
+            ),
+            Newton,
+        ),
+        (
+            lambda: Problem(
+                sbm([300], 0.3, 0.0, seed=0),
+                random_data(np.random.default_rng(0), [3] * 300, 4),
+                lam=1.0,
             ),
             PrimalDual,
         ),

@@ -160,7 +160,7 @@ def test_keyboard_interrupt_in_a_callback_leaves_a_usable_result():
         raise KeyboardInterrupt
 
     problem = slow_problem()
-    result = solve(problem, tol=1e-12, callback=interrupt)
+    result = solve(problem, "primal_dual", tol=1e-12, callback=interrupt)
     assert result.status is Status.INTERRUPTED and result.n_iter > 0
     assert result.objective == problem.objective(result.w)
     assert result.objective < problem.objective_at_zero and np.isfinite(result.gap)

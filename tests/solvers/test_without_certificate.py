@@ -99,13 +99,13 @@ def test_no_certificate_is_computed(monkeypatch):
 
 def test_a_callback_and_an_interrupt_work_the_same():
     problem = chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
-    stopped = solve(problem, tol=1e-12, certify=False, callback=lambda record: True)
+    stopped = solve(problem, "primal_dual", tol=1e-12, certify=False, callback=lambda record: True)
     assert stopped.status is Status.STOPPED and stopped.certificate == "none"
 
     def interrupt(record):
         raise KeyboardInterrupt
 
-    result = solve(problem, tol=1e-12, certify=False, callback=interrupt)
+    result = solve(problem, "primal_dual", tol=1e-12, certify=False, callback=interrupt)
     assert result.status is Status.INTERRUPTED and result.gap == np.inf
     assert np.isfinite(result.w).all()
 

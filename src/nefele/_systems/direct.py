@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from nefele.graph import Graph
 Index = NDArray[np.int64]
 Solve = Callable[[Array], Array]
 
-_DENSE = 1000  # unknowns up to which the matrix is dense
+_TINY, _DENSE = 200, 1000  # unknowns up to which the matrix is dense, always and with much fill
+_SETUP = 2e-3  # seconds that a sparse factorisation takes beside its arithmetic
 _MOST_DENSE, _CROWDED = 4000, 0.04  # the same when so large a share of its entries is not zero
 _MOST_ENTRIES = 1_000_000  # numbers in a sparse one
 _RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
@@ -26,11 +28,22 @@ class SmallGraph:
     """The pattern of M + D^T C D, with one block of d x d numbers per node and edge."""
 
     def __init__(self, graph: Graph, d: int) -> None:
-        self.graph, self.d = graph, d
+        self.graph, self.d, self.dense = graph, d, _dense(graph, d)
         k = np.arange(graph.n_nodes)
         self.rows = np.concatenate([k, graph.head, graph.tail])
         self.columns = np.concatenate([k, graph.tail, graph.head])
         self.ends = abs(graph.incidence_t)
+
+    @cached_property
+    def places(self) -> tuple[Index, Index, Index]:
+        """Where each number goes in a matrix stored by columns: order, rows and column starts."""
+        d, n = self.d, self.graph.n_nodes
+        inner, shape = np.arange(d), (len(self.rows), d, d)
+        i = np.broadcast_to(d * self.rows[:, None, None] + inner[:, None], shape).ravel()
+        j = np.broadcast_to(d * self.columns[:, None, None] + inner, shape).ravel()
+        order = np.lexsort((i, j))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(j, minlength=n * d))])
+        return order, i[order].astype(np.int32), starts.astype(np.int32)
 
     @staticmethod
     def entries(graph: Graph, d: int) -> int:
@@ -83,10 +96,10 @@ class SmallFactor:
         diagonal = np.einsum("ijj->ij", blocks[: self.graph.n_nodes])
         self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         blocks = blocks / self.root[rows, :, None] / self.root[columns, None, :]
-        factor = _dense_factor if _dense(self.graph, pattern.d) else _sparse_factor
+        factor = _dense_factor if pattern.dense else _sparse_factor
         for ridge in _RIDGES:
             try:
-                self._apply = factor(rows, columns, blocks, ridge)
+                self._apply = factor(pattern, blocks, ridge)
                 return
             except (np.linalg.LinAlgError, RuntimeError, ValueError):  # singular, or overflowed
                 continue
@@ -100,12 +113,18 @@ class SmallFactor:
 
 
 def _dense(graph: Graph, d: int) -> bool:
+    """Whether the matrix is dense, or as good as that: small, crowded, or with much fill."""
     unknowns = graph.n_nodes * d
+    if unknowns <= _TINY:
+        return True
     crowded = SmallGraph.entries(graph, d) >= _CROWDED * unknowns**2
-    return unknowns <= _DENSE or (unknowns <= _MOST_DENSE and crowded)
+    if unknowns > _DENSE:
+        return unknowns <= _MOST_DENSE and crowded
+    return crowded or dense_seconds(unknowns) <= sparse_seconds(graph, d) + _SETUP
 
 
-def _dense_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
+def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
+    rows, columns = pattern.rows, pattern.columns
     n, d = rows.max() + 1, blocks.shape[1]
     matrix = np.zeros((n, d, n, d))
     matrix[rows, :, columns, :] = blocks
@@ -115,13 +134,15 @@ def _dense_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> S
     return lambda b: linalg.cho_solve(factor, b, check_finite=False)
 
 
-def _sparse_factor(rows: Index, columns: Index, blocks: Array, ridge: float) -> Solve:
-    n, d = rows.max() + 1, blocks.shape[1]
-    inner = np.arange(d)
-    i = np.broadcast_to(d * rows[:, None, None] + inner[:, None], blocks.shape).ravel()
-    j = np.broadcast_to(d * columns[:, None, None] + inner, blocks.shape).ravel()
-    matrix = sparse.coo_array((blocks.ravel(), (i, j)), shape=(n * d, n * d)).tocsc()
-    matrix = matrix + ridge * sparse.eye_array(n * d, format="csc")
+def _sparse_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
+    size = pattern.graph.n_nodes * blocks.shape[1]
+    order, indices, starts = pattern.places
+    blocks = blocks.copy()
+    np.einsum("ijj->ij", blocks[: pattern.graph.n_nodes])[...] += ridge
+    if not np.isfinite(blocks).all():
+        raise ValueError("The matrix must be finite.")
+    values = blocks.ravel()[order]
+    matrix = sparse.csc_array((values, indices, starts), shape=(size, size))
     # Positive definite: pivots are taken as they come, which keeps the fill low.
     options = {"SymmetricMode": True}
     return splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve

@@ -8,6 +8,7 @@ Albert and Anderson (1984) for the logistic loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def _stacked(found, groups, personal):  # type: ignore[no-untyped-def]
     common = np.linalg.qr(np.hstack([personal, np.eye(d)]))[0][:, k:d]
     n_groups, c = int(groups.max()) + 1, d - k
     width = n_groups * c + len(found) * k
-    parts: tuple[list, list] = ([], [])  # type: ignore[type-arg]
+    parts: tuple[list[Any], list[Any]] = ([], [])
     owner = []
     for i, matrices in enumerate(found):
         own = n_groups * c + i * k + np.arange(k)

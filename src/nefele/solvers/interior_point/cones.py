@@ -51,7 +51,8 @@ def form(problem: Problem) -> Form:
     """How the penalty can be written; norms of one entry are all the same."""
     penalty, on = problem.penalty, tuple(range(problem.graph.width(problem.d)))
     while isinstance(penalty, Partial):
-        penalty, on = penalty.penalty, tuple(on[j] for j in penalty.on)
+        on = tuple(on[j] for j in penalty.on)
+        penalty = penalty.penalty
     if type(penalty) is Lp:
         penalty = _EXACT.get(float(penalty.p), penalty)
     if len(on) == 1 and type(penalty) in (Lp, LinfNorm, L2Norm):

@@ -152,7 +152,8 @@ class Smooth:
             if curved:
                 out[nodes] = part.grad(w[nodes])
             else:
-                out[nodes] = 2 * part.ridge * w[nodes] + self._linear[k]
+                ridge, linear = self._linear[k]
+                out[nodes] = (ridge @ w[nodes][..., None])[..., 0] + linear
         return out
 
     def hess(self, w: Array) -> Array:
@@ -160,9 +161,8 @@ class Smooth:
         if self._plain:
             return np.asarray(self.loss.hess(w))
         out = np.zeros((*self.shape, self.shape[1]))
-        for nodes, part, curved in self.parts:
-            bare = np.zeros((len(nodes), *out.shape[1:]))
-            out[nodes] = part.hess(w[nodes]) if curved else part.ridged(bare)
+        for k, (nodes, part, curved) in enumerate(self.parts):
+            out[nodes] = part.hess(w[nodes]) if curved else self._linear[k][0]
         return out
 
 
@@ -240,8 +240,9 @@ def force(problem: Problem) -> float:
     return total
 
 
-def _linear(loss: Any) -> Array:
-    """The constant gradient of what has no kinks."""
+def _linear(loss: Any) -> tuple[Array, Array]:
+    """Hessian and constant gradient of what has no kinks."""
+    ridge = loss.ridged(np.zeros((loss.n_nodes, loss.d, loss.d)))
     if isinstance(loss, BoundPiecewise):
-        return loss.pull((loss.low + loss.high) / 2)
-    return np.zeros((loss.n_nodes, loss.d))
+        return ridge, loss.pull((loss.low + loss.high) / 2)
+    return ridge, np.zeros((loss.n_nodes, loss.d))

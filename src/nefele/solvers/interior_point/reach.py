@@ -15,6 +15,7 @@ from nefele.solvers.interior_point.cones import edge_kind
 from nefele.solvers.interior_point.terms import Terms
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
+_FEW_SECONDS = 0.01  # of a factorisation that pays when losses are quadratic
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
 _MOST_PARAMETERS = 30  # per node
@@ -40,9 +41,8 @@ def pays(problem: Problem) -> bool:
     Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
     may need tens of thousands of iterations: linf, p-norms, penalties of some entries, quadratic
     ones of losses that are not squared, absolute, hinge, Huber and lasso losses, and nodes with
-    losses of different kinds. Else over forests, and over small graphs when the losses are not
-    quadratic: 2 to 10 times faster there for logistic losses, also over tiny graphs. For quadratic
-    losses over a tiny graph both are fast.
+    losses of different kinds. Else over forests and small graphs: 2 to 10 times faster there for
+    logistic losses, 2 to 7 times for quadratic ones. For these both are fast over a tiny graph.
     """
     graph, d = problem.graph, problem.d
     if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
@@ -59,13 +59,13 @@ def pays(problem: Problem) -> bool:
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
     if kinks.present(problem) or not problem.penalty.whole or edge_kind(problem) != "cones":
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
-    small = curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES
-    return bool(
-        (curved or graph.n_nodes * d >= _FEWEST)
-        and d <= _MOST_PARAMETERS
-        and (small or forest)
-        and fits(problem)
-    )
+    if d > _MOST_PARAMETERS or not (curved or graph.n_nodes * d >= _FEWEST):
+        return False
+    if not forest and curved and SmallGraph.entries(graph, d) > _FEW_ENTRIES:
+        return False
+    if not forest and not curved and SmallGraph.seconds(graph, d) > _FEW_SECONDS:
+        return False
+    return fits(problem)
 
 
 def check(problem: Problem) -> None:

@@ -60,7 +60,8 @@ _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
-_LAGGING = 1e-4  # sum of x^T z in units of what the slopes count, below which it waits for them
+_LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
+_MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
 _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
 _SPARE, _ENOUGH = 0.02, 10.0  # share of balls used below which they shrink, to so many flows
@@ -295,9 +296,10 @@ class Newton(Solver[NewtonState]):
     ) -> Certificate:
         """The bound with the cones' own duals of kinks, if that ends the solve.
 
-        Else the plain one, which can be computed again from w and u alone.
+        Else, and the first times, the plain one, which can be computed again from w and u alone.
         """
-        if state.terms is None or state.terms.rows is None:
+        state.missed += 1
+        if state.terms is None or state.terms.rows is None or state.missed < _MISSED:
             return plain
         options: dict[str, Any] = {"tol": tol, "direct": True, "duals": state.terms.duals()}
         found = problem.certificate(state.w, state.u, **options)

@@ -14,7 +14,7 @@ from nefele.solvers.base import State
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
 
-_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap")
+_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap", "missed")
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
 
@@ -34,6 +34,7 @@ class NewtonState(State):
     failures: float = 0.0  # steps that failed; inf: no further one can be computed
     cap: float = np.inf  # most that the flow of an edge is allowed
     asked: float = np.inf  # sum of x^T z at the last certificate
+    missed: float = 0.0  # bounds that were too weak
     start: tuple[Array, Array] | None = None  # a given start, before the first step
     rescue: tuple[PrimalDual, PrimalDualState] | None = None  # what goes on where steps failed
 

@@ -1,0 +1,60 @@
+"""Random problems of every kind against a cone solver: a part of benchmarks/every_problem.py."""
+
+import every_problem
+import numpy as np
+import pytest
+from every_problem_cases import HARD, INNER, LOSSES, MIXED, case
+from every_problem_oracle import cone, running_away
+
+# All penalties, most losses and difficulties; some have nodes without a minimiser.
+QUICK = (4, 5, 12, 16, 20, 21, 25, 33, 49, 54, 58, 78, 84, 87, 91, 101, 152, 158, 232, 310)
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_solved_with_a_bound_that_holds(seed):
+    found = every_problem.measure(seed, "small")
+    assert found["solved"] and found["gap"] <= every_problem.TOL
+    assert not found["violated"] and not found["wrong status"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 400, 50))
+def test_many_more(start):
+    records = [every_problem.measure(seed, "small") for seed in range(start, start + 50)]
+    assert not any(r["violated"] or r["wrong status"] for r in records)
+    assert sum(r["solved"] for r in records) >= 49
+
+
+def test_the_problems_are_of_every_kind():
+    words = [case(seed, "small").words for seed in range(600)]
+    assert {word["loss"] for word in words} == {*LOSSES, *MIXED}
+    assert {word["hard"] for word in words} == set(HARD)
+    assert {word["inner"] for word in words if word["penalty"] == "partial"} == set(INNER)
+    assert {word["penalty"] for word in words} >= {"lp", "partial", "singular", "linf", "quadratic"}
+
+
+def test_a_seed_is_one_problem():
+    first, second = case(7, "small"), case(7, "small")
+    np.testing.assert_array_equal(first.data.X, second.data.X)
+    assert first.lam == second.lam and repr(first.loss) == repr(second.loss)
+
+
+def test_who_runs_away_and_what_holding_them_costs():
+    posed = case(49, "small")
+    away = running_away(posed)
+    assert away.any() and not away.all()
+    problem = posed.problem()
+    np.testing.assert_array_equal(problem.unbounded(), away)
+    held, ridge = problem.hold(away)
+    _, point, _ = cone(posed, ridge)
+    assert held.objective(point) > problem.objective(point)
+
+
+def test_the_page_counts_what_was_wrong():
+    good = every_problem.measure(12, "small")
+    bad = {**good, "seed": 999, "solved": False, "violated": True, "seconds": 9.0}
+    bad["cone seconds"] = 0.2
+    page = every_problem.page([good, bad], "0 to 1")
+    assert "| solved within 20 s | 1 of 2 (50.0%) |" in page
+    assert "| certificates violated | 1 |" in page and "- 999:" in page
+    assert "| 1 of 1 |" in page
