@@ -81,9 +81,8 @@ def edge_penalties(edges: Any, column: str = "penalty", rest: Any = "l2") -> dic
     for name in ("source", "target", column):
         check_name(name, [str(c) for c in edges.columns], "column")
     kinds = edges[column].to_numpy()
-    ends = zip(
-        edges["source"].to_numpy().tolist(), edges["target"].to_numpy().tolist(), strict=True
-    )
+    sources, targets = (edges[name].to_numpy().tolist() for name in ("source", "target"))
+    ends = zip(sources, targets, strict=True)
     found = {
         pair: as_penalty(kind)
         for pair, kind in zip(ends, kinds.tolist(), strict=True)
