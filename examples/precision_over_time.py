@@ -29,4 +29,5 @@ for name, lam in (("each time alone", 0.0), ("coupled over time", 0.3)):
 
 steps = np.sqrt((np.diff(found, axis=0) ** 2).sum(axis=(1, 2)))
 print(f"the largest change is after time {int(np.argmax(steps))}")
-print("ties at the end:", [(i, j) for i in range(4) for j in range(i) if abs(found[-1][i, j]) > 0.1])
+ties = [(i, j) for i in range(4) for j in range(i) if abs(found[-1][i, j]) > 0.1]
+print("ties at the end:", ties)
