@@ -275,8 +275,44 @@ def draw_maps(folder: Path, suffix: str = "svg") -> Path:
         return write_picture(figure, folder / f"maps.{suffix}")
 
 
+def draw_ask_next(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of docs/theory.md: errors as more nodes are asked, suggested and at random."""
+    sizes, asked, lam = [30, 20, 30, 20], range(2, 15, 3), 0.03
+    errors: dict[str, list[list[float]]] = {"at random": [], "by variances": [], "by clusters": []}
+    for seed in range(4):
+        graph = nefele.graphs.sbm(sizes, 0.4, 0.01, seed=seed)
+        block, rng = np.repeat(np.arange(4), sizes), np.random.default_rng(seed)
+        truth = rng.normal(size=(4, 2))[block]
+        rows = [(X := rng.normal(size=(10, 2)), X @ w + 0.2 * rng.normal(size=10)) for w in truth]
+
+        def problem(on: set[int], graph: Any = graph, rows: Any = rows) -> nefele.Problem:
+            there = [row if i in on else None for i, row in enumerate(rows)]
+            return nefele.Problem(graph, nefele.LocalData.from_list(there), lam=lam)
+
+        first, most = problem({0}), max(asked)
+        orders = {
+            "at random": rng.permutation(np.arange(1, 100)).tolist(),
+            "by variances": theory.suggest_nodes(first, most).nodes,
+            "by clusters": theory.suggest_nodes(first, most, block).nodes,
+        }
+        for name, order in orders.items():
+            fits = [nefele.solve(problem({0, *order[:k]}), tol=1e-4).w for k in asked]
+            errors[name].append([np.sqrt(((w - truth) ** 2).sum(axis=1)).mean() for w in fits])
+    with matplotlib.rc_context(house_style()):
+        figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
+        kinds = zip(errors.items(), COLOURS, MARKERS, strict=True)
+        for (name, found), colour, marker in kinds:
+            ax.plot(list(asked), np.mean(found, axis=0), color=colour, marker=marker, label=name)
+        ax.set(xlabel="nodes asked, of 100", ylabel="mean error of the models", ylim=(0, None))
+        ax.legend(frameon=False)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        return write_picture(figure, folder / f"ask_next.{suffix}")
+
+
 # What draws each picture, by the name of its file.
 DRAWN = {
+    "ask_next": draw_ask_next,
     "maps": draw_maps,
     "clusters": draw_clusters,
     "theory": draw_theory,

@@ -131,16 +131,16 @@ class Stream:
 
     def _solved(self, problem: Problem) -> Result:
         """From the last state by some plain iterations, which mostly suffice, then as ever."""
-        start = {} if self.result is None else {"w0": self.result.w, "u0": self.result.u}
+        w, u = (None, None) if self.result is None else (self.result.w, self.result.u)
         if isinstance(as_solver("auto", problem), PrimalDual):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # not the last word
                 plain = PrimalDual(polish=False)
-                quick = solve(problem, plain, tol=self.tol, max_iter=_QUICK, **start)
+                quick = solve(problem, plain, tol=self.tol, max_iter=_QUICK, w0=w, u0=u)
             if quick.converged:
                 return quick
-            start = {"w0": quick.w, "u0": quick.u}
-        return solve(problem, tol=self.tol, **start)
+            w, u = quick.w, quick.u
+        return solve(problem, tol=self.tol, w0=w, u0=u)
 
     def predict(self, X: Any, node_ids: Any) -> Array:
         """x^T w of each row's node, shape (n_rows,), by the last update."""

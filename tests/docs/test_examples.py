@@ -43,14 +43,18 @@ def run(name):
 
 # What each prints: a line and the column of its number, the better one first.
 ESTIMATOR_EXAMPLES = {
+    "ask_next": ("after 8 days: suggested", "after 8 days: at random"),
     "cold_start": None,
+    "different_models": ("coupled through maps  error", "each station alone    error"),
     "flavours": ("personalised    8 models, error", "centralised     1 models, error"),
     "graph_classification": None,
     "learn_the_graph": None,
+    "precision_over_time": ("coupled over time  error", "each time alone    error"),
     "private_clinics": None,
     "mixed_models": ("coupled by predictions", "each building alone"),
     "rule_of_thumb": ("     3.0", "     0.0"),  # a strong signal is nearer to the rule
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),
+    "trends_and_shares": ("linear pieces  error", "flat pieces    error"),
     "us_states": ("coupled ", "one pooled model"),
     "weather_stations": ("coupled over the map", "each station alone"),
 }
@@ -130,7 +134,7 @@ def pictures():
     return load(ROOT / "docs" / "make_pictures.py")
 
 
-PICTURES = ["clusters", "theory", "maps"]
+PICTURES = ["clusters", "theory", "maps", "ask_next"]
 PICTURES += ["coupling_centre", "coupling_graph", "coupling_clusters"]
 
 

@@ -3,9 +3,10 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from nefele import DataWarning, Graph, LocalData, Problem, solve
+from nefele import DataWarning, Graph, GTVRegressor, LocalData, Problem, as_graph, solve
 from nefele.losses import HuberLoss, Logistic, Poisson, Quantile, Squared, SquaredHinge
 from nefele.penalties import (
     ByEdge,
@@ -16,6 +17,7 @@ from nefele.penalties import (
     Partial,
     Quadratic,
     SquaredL2,
+    edge_penalties,
 )
 from tests.problems import kind_of, random_data, random_graph, random_parts
 from tests.reference.oracle import oracle
@@ -52,6 +54,39 @@ def test_a_penalty_per_edge(seed):
     graph, data, lam = random_parts(seed, d=2)
     kind = np.random.default_rng(seed).integers(0, len(KINDS), graph.n_edges)
     agrees(graph, data, Squared(l2=0.01), ByEdge(KINDS, kind), lam)
+
+
+def test_penalties_by_pairs_and_by_a_column_of_the_edge_table():
+    """Two kinds of ties in one network, in the core and in an estimator."""
+    kinds = ["l1", None, "l1", "squared_l2"]
+    edges = pd.DataFrame({"source": list("abcd"), "target": list("bcde"), "penalty": kinds})
+    named = edge_penalties(edges)
+    assert named == {
+        ("a", "b"): L1Norm(),
+        ("c", "d"): L1Norm(),
+        ("d", "e"): SquaredL2(),
+        None: L2Norm(),
+    }
+    graph = as_graph(edges[["source", "target"]])
+    rng = np.random.default_rng(0)
+    node = np.repeat(list("abcde"), 6)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    data = LocalData.from_long(X, y, node)
+    result = solve(Problem(graph, data, penalty=named, lam=0.2), tol=1e-8)
+    assert result.problem.penalty.kind.tolist() == [1, 0, 1, 2]
+    model = GTVRegressor(
+        graph, alpha=0.2, penalty=named, fit_intercept=False, standardize=False, tol=1e-8
+    )
+    model.fit(X, y, node_ids=node)
+    np.testing.assert_allclose(model.coef_, result.w, atol=1e-4)
+    shy = GTVRegressor(graph, alpha=0.2, penalty=named, couple_intercept=False)
+    assert np.isfinite(shy.fit(X, y, node_ids=node).coef_).all()
+    with pytest.raises(ValueError, match="must name every edge; edge 0"):
+        Problem(graph, data, penalty={("b", "c"): "l1"}, lam=0.2)
+    with pytest.raises(ValueError, match="which the graph does not have"):
+        Problem(graph, data, penalty={("a", "c"): "l1", None: "l2"}, lam=0.2)
+    with pytest.raises(ValueError, match=r"penalty is for 1 edges; the graph has 4"):
+        Problem(graph, data, penalty=ByEdge([L1Norm()], [0]), lam=0.2)
 
 
 @pytest.mark.parametrize(

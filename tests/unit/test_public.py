@@ -377,6 +377,7 @@ EXPORTED = {
         "Quadratic",
         "SquaredL2",
         "as_penalty",
+        "edge_penalties",
         "penalty_of",
     ],
     "nefele.selection": [

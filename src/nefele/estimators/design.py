@@ -294,12 +294,13 @@ def make_problem(
 ) -> Problem:
     """The core's problem: the penalty on the coupled columns of each of the k outputs."""
     on = np.flatnonzero(np.tile(coupled, k))
-    base = as_penalty(penalty)
+    named = penalty if isinstance(penalty, dict) else {None: penalty}
+    kinds = {pair: as_penalty(kind) for pair, kind in named.items()}
     if not on.size:  # nothing is coupled: the same as no coupling at all
         return Problem(graph, data, loss=loss, lam=0.0)
-    return Problem(
-        graph, data, loss=loss, penalty=couple_only(base, on, k * len(coupled)), lam=alpha
-    )
+    kinds = {pair: couple_only(kind, on, k * len(coupled)) for pair, kind in kinds.items()}
+    chosen = kinds if isinstance(penalty, dict) else kinds[None]
+    return Problem(graph, data, loss=loss, penalty=chosen, lam=alpha)
 
 
 def graph_nodes(node_ids: NDArray[Any]) -> Graph:

@@ -51,6 +51,10 @@ class MappedGraph(Graph):
 
     plain = False
 
+    block: tuple[int, int] | None
+    _operator: Any
+    _links: Any
+
     def __init__(
         self, ids: Any, operator: Any, weight: Array, block: tuple[int, int] | None = None
     ) -> None:
@@ -161,11 +165,11 @@ class MappedGraph(Graph):
         return sparse.csr_array(self._operator.T)
 
     @property
-    def adjacency(self) -> Any:  # type: ignore[override]
+    def adjacency(self) -> Any:
         """None is defined: a row may join more than two nodes, by maps."""
         raise TypeError("A MappedGraph has rows with maps in the place of edges: no adjacency.")
 
-    incidence_t = ptr = adjacency  # type: ignore[assignment]
+    incidence_t = ptr = adjacency
 
 
 def _norms(operator: sparse.csr_array, p: int, d: int) -> sparse.csr_array:

@@ -171,10 +171,10 @@ class BoundPrecision(BoundLoss):
         z = self._inside(z, v, step)
         current, active = excess(z), self.labelled.copy()
         for _ in range(_STEPS):
-            inverse = np.linalg.inv(self._safe(matrices(z)))
+            inverse = np.asarray(np.linalg.inv(self._safe(matrices(z))), dtype=float)
             slope = _vectors(self.S - self.factor[:, None, None] * inverse)
             slope = slope + back[:, None] * (z - v)
-            model = self.factor[:, None, None] * _kron(inverse)
+            model = np.asarray(self.factor[:, None, None] * _kron(inverse))
             model = model + back[:, None, None] * np.eye(self.d)
             linear = np.einsum("ijk,ik->ij", model, z) - slope
             move = lasso_quadratic(model, linear, self.lasso, z) - z

@@ -27,6 +27,7 @@ __all__ = [
     "Quadratic",
     "SquaredL2",
     "as_penalty",
+    "edge_penalties",
     "penalty_of",
 ]
 
@@ -56,6 +57,38 @@ def as_penalty(penalty: Any) -> Penalty:
             f"penalty must be one of {', '.join(_BY_NAME)} or a Penalty object; got {penalty!r}."
         )
     return penalty
+
+
+def edge_penalties(edges: Any, column: str = "penalty", rest: Any = "l2") -> dict[Any, Any]:
+    """Penalties by edge from a column of an edge table, as `Problem` and the estimators take them.
+
+    Parameters
+    ----------
+    edges : pandas or polars DataFrame
+        With the columns `source`, `target` and `column`.
+    column : str
+        Names such as "l1", or objects; what is missing is left to `rest`.
+    rest : str or Penalty
+        The penalty of all other edges.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> roads = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "penalty": ["l1", None]})
+    >>> edge_penalties(roads)
+    {('a', 'b'): L1Norm(), None: L2Norm()}
+    """
+    for name in ("source", "target", column):
+        check_name(name, [str(c) for c in edges.columns], "column")
+    kinds = edges[column].to_numpy()
+    sources, targets = (edges[name].to_numpy().tolist() for name in ("source", "target"))
+    ends = zip(sources, targets, strict=True)
+    found = {
+        pair: as_penalty(kind)
+        for pair, kind in zip(ends, kinds.tolist(), strict=True)
+        if isinstance(kind, str | Penalty) and kind != ""
+    }
+    return {**found, None: as_penalty(rest)}
 
 
 def penalty_of(penalty: Any, graph: Graph) -> Penalty:

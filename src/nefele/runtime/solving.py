@@ -75,7 +75,7 @@ class _Solve:
         part, solver = self.part, self.plan.solver
         part.loss.forget()
         part.w = settled(part, part.w, part.graph.degree[part.own] == 0)
-        zero = yield from total(part.loss.value(np.zeros_like(part.w)).sum())
+        zero = yield from total(part.loss.value(part.loss.origin()).sum())
         self.best = Best(_Scale(zero))
         self.steps = yield from first_steps(part, solver.printed, solver.gamma)
         self.pace = Pace(self.steps.unit, self.steps.gamma)

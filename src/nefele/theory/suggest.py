@@ -125,10 +125,10 @@ def _by_clusters(
     outside = boundary(graph, cluster)
     size = np.bincount(cluster)
     cut = np.bincount(cluster, outside)
-    alpha = np.bincount(cluster, own, len(size))
+    alpha = np.bincount(cluster, own, len(size)).astype(float)
     left, nodes, slacks = set(asked.tolist()), list[int](), list[float]()
 
-    def bounds(alpha: Array) -> Array:
+    def bounds(alpha: Any) -> Array:
         """Each cluster's error bound times its nodes; a cluster without edges to others needs data.
 
         Its bound would be zero: it counts as if one edge of the mean weight led out of it.
