@@ -46,6 +46,8 @@ class LossAndFlow:
         self._room: tuple[Array, Array] | None = None
         self._right: Array | None = None
         self._edges: Array | None = None
+        self._metric: Array | None = None
+        self._stiffest = 0.0
         self._halo: NDArray[np.bool_] | None = None
         if not problem.whole:
             self._halo = np.ones(problem.graph.n_nodes, dtype=bool)
@@ -64,8 +66,10 @@ class LossAndFlow:
         if not problem.coupled:
             return problem.placed(_blockwise(metric, right)), np.zeros((graph.n_edges, 1))
         penalty = problem.penalty
-        stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
-        give = self._give(u, _STIFF * stiffest or np.inf)
+        if not (problem.whole and metric is self._metric):  # that of squared losses stays
+            self._stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
+            self._metric = metric
+        give = self._give(u, _STIFF * self._stiffest or np.inf)
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
             self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
