@@ -166,16 +166,19 @@ class Problem:
                 total += variation(self, w)
         return float(total)
 
-    def certificate(self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0) -> Certificate:
+    def certificate(
+        self, w: Any, u: Any, *, firm: bool = False, tol: float = 0.0, spend: bool = False
+    ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
-        that proves a relative gap of `tol` is not improved further.
+        that proves a relative gap of `tol` is not improved further. With `spend` the array u may
+        change, which saves memory, and the certificate does not say what it was computed from.
         """
         w, u = self.check_w(w), self.check_u(u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = run_alone(certify(self, w, u, firm=firm, tol=tol))
-        return replace(found, origin=Origin(w, u, firm, tol))
+            found = run_alone(certify(self, w, u, firm=firm, tol=tol, spend=spend))
+        return found if spend else replace(found, origin=Origin(w, u, firm, tol))
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""

@@ -111,17 +111,24 @@ class Certificate:
 
 
 def certify(
-    problem: Posed, w: Array, u: Array, *, firm: bool = False, tol: float = 0.0
+    problem: Posed,
+    w: Array,
+    u: Array,
+    *,
+    firm: bool = False,
+    tol: float = 0.0,
+    spend: bool = False,
 ) -> Program[Certificate]:
     """Bound objective(w) - optimum with the help of the flow u: a program for each part.
 
     `firm` says that w is the optimum of a reduced problem, exactly fused where it should be, so
     that only the flow inside the clusters needs correction; for a whole problem only. A bound that
-    proves a relative gap of `tol` need not be improved.
+    proves a relative gap of `tol` need not be improved. `spend` says that nobody needs u any more:
+    its memory is used.
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
-    given, room = u, _NO_ROOM  # the caller's flow, and memory for the next one
+    given, room = None if spend else u, _NO_ROOM  # the caller's flow, and memory for the next one
     u = inside(problem, u)
     out = problem.outflow(u)
     dual = problem.loss.dual_point(w, -out)

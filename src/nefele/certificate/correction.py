@@ -43,7 +43,7 @@ class LossAndFlow:
     def __init__(self, problem: Posed, unit: float) -> None:
         self.problem, self.unit, self.direct = problem, unit, False
         self._last: BlockLaplacian | None = None
-        self._room: tuple[Array, Array] | None = None
+        self._room: tuple[Array, Array, Array] | None = None
         self._right: Array | None = None
         self._edges: Array | None = None
         self._metric: Array | None = None
@@ -58,7 +58,7 @@ class LossAndFlow:
     ) -> Program[tuple[Array, Array]]:
         """The correction x of the losses, shape (n_nodes, d), and the give of each edge.
 
-        `out` is D^T u.
+        `out` is D^T u. Without a `start` the next call overwrites x.
         """
         problem, graph = self.problem, self.problem.graph
         right = np.add(dual.flow(), out, out=self._right)
@@ -79,7 +79,7 @@ class LossAndFlow:
         self._last = system
         fill = None if problem.whole else problem.fill
         small = right.copy() if problem.whole and right.size <= _DENSE else None
-        self._room = self._room or (np.empty_like(right), np.empty_like(right))
+        self._room = self._room or tuple(np.empty_like(right) for _ in range(3))  # type: ignore
         solving = gradients_program(system, right, rtol, start, fill=fill, room=self._room)
         x, solved = yield from solving
         if not solved and small is not None:
