@@ -66,6 +66,7 @@ bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/engines.py overhead
 	$(BIN)/python benchmarks/engines.py million
 	$(BIN)/python benchmarks/engines.py ten_million --engines ray
+	$(BIN)/python benchmarks/engines_costs.py
 
 bench-every: $(STAMP)
 	$(BIN)/python benchmarks/every_problem.py

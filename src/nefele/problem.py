@@ -200,18 +200,21 @@ class Problem:
         tol: float = 0.0,
         direct: bool = False,
         duals: Sequence[Duals] | None = None,
+        spend: bool = False,
     ) -> Certificate:
         """Bound on objective(w) - optimum, from the flow u of shape (n_edges, d).
 
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further. `direct` solves small systems
         by factors, not by conjugate gradients; `duals` are the losses' duals that a solver knows.
+        With `spend` the array u may change, which saves memory, and the certificate does not say
+        what it was computed from.
         """
         w, u = self.check_w(w), self.check_u(u)
+        options: dict[str, Any] = {"firm": firm, "tol": tol, "direct": direct}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            proof = certify(self, w, u, firm=firm, tol=tol, direct=direct, duals=duals)
-            found = run_alone(proof)
-        return replace(found, origin=Origin(w, u, firm, tol, direct))
+            found = run_alone(certify(self, w, u, **options, duals=duals, spend=spend))
+        return found if spend else replace(found, origin=Origin(w, u, firm, tol, direct))
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""

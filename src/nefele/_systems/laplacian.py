@@ -175,14 +175,18 @@ def gradients_program(
     start: Array | None = None,
     most: int = _MOST_STEPS,
     fill: Fill | None = None,
-    room: tuple[Array, Array] | None = None,
+    room: tuple[Array, Array, Array] | None = None,
 ) -> Program[tuple[Array, bool]]:
     """The same on one part of a system: two sums in each step, and what `fill` exchanges.
 
-    `right` is used up, and `room` is two more arrays of its shape to work in.
+    `right` is used up, and `room` is three more arrays of its shape to work in; without a `start`
+    the last of them becomes x.
     """
-    x = np.zeros_like(right) if start is None else start.copy()
-    p, z = (np.empty_like(right), np.empty_like(right)) if room is None else room
+    p, z, x = room or (np.empty_like(right), np.empty_like(right), np.empty_like(right))
+    if start is None:
+        x[:] = 0.0
+    else:
+        x = start.copy()
     p[:], z[:], whole, r = 0.0, 0.0, float(np.vdot(right, right)), right
     if start is not None:
         r -= system(start)

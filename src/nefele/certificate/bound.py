@@ -122,6 +122,7 @@ def certify(
     tol: float = 0.0,
     direct: bool = False,
     duals: Sequence[Duals] | None = None,
+    spend: bool = False,
 ) -> Program[Certificate]:
     """Bound objective(w) - optimum with the help of the flow u: a program for each part.
 
@@ -129,11 +130,12 @@ def certify(
     that only the flow inside the clusters needs correction; for a whole problem only. A bound that
     proves a relative gap of `tol` need not be improved. `direct` factorises small systems, which is
     more accurate and mostly faster than the conjugate gradients that all parts of a network share.
-    `duals` are those of rows and l1 terms that a solver knows better than w tells.
+    `duals` are those of rows and l1 terms that a solver knows better than w tells. `spend` says
+    that nobody needs u any more: its memory is used.
     """
     seen = yield from problem.seen(w, "parameters")
     objective = yield from objective_of(problem, w, seen)
-    given, room = u, _NO_ROOM  # the caller's flow, and memory for the next one
+    given, room = None if spend else u, _NO_ROOM  # the caller's flow, and memory for the next one
     u = inside(problem, u)
     out = problem.outflow(u)
     dual = problem.loss.dual_point(w, -out)

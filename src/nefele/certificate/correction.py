@@ -55,9 +55,11 @@ class LossAndFlow:
         if small and SmallGraph.seconds(graph, d) <= _FACTOR_SECONDS:
             self._pattern = SmallGraph(graph, d)
         self._last: BlockLaplacian | None = None
-        self._room: tuple[Array, Array] | None = None
+        self._room: tuple[Array, Array, Array] | None = None
         self._right: Array | None = None
         self._edges: Array | None = None
+        self._metric: Array | None = None
+        self._stiffest = 0.0
         self._halo: NDArray[np.bool_] | None = None
         if not problem.whole:
             self._halo = np.ones(problem.graph.n_nodes, dtype=bool)
@@ -68,7 +70,7 @@ class LossAndFlow:
     ) -> Program[tuple[Array, Array]]:
         """The correction x of the losses, shape (n_nodes, d), and the give of each edge.
 
-        `out` is D^T u.
+        `out` is D^T u. Without a `start` the next call overwrites x.
         """
         problem, graph = self.problem, self.problem.graph
         right = np.add(dual.flow(), out, out=self._right)
@@ -76,8 +78,10 @@ class LossAndFlow:
         if not problem.coupled:
             return problem.placed(_blockwise(metric, right)), np.zeros((graph.n_edges, 1))
         penalty = problem.penalty
-        stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
-        give = self._give(u, _STIFF * stiffest or np.inf)
+        if not (problem.whole and metric is self._metric):  # that of squared losses stays
+            self._stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
+            self._metric = metric
+        give = self._give(u, _STIFF * self._stiffest or np.inf)
         if isinstance(graph, MappedGraph):
             return _mapped_solve(graph, penalty, give, metric, right, u.shape[1]), give
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
@@ -93,7 +97,7 @@ class LossAndFlow:
         self._last = system
         fill = None if problem.whole else problem.fill
         small = right.copy() if problem.whole and right.size <= _DENSE else None
-        self._room = self._room or (np.empty_like(right), np.empty_like(right))
+        self._room = self._room or tuple(np.empty_like(right) for _ in range(3))  # type: ignore
         if small is not None and self._pattern is not None:  # these would not do better
             return _dense_solve(system, small), give
         solving = gradients_program(system, right, rtol, start, fill=fill, room=self._room)

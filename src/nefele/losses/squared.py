@@ -107,7 +107,11 @@ class BoundSquared(BoundPointwise):
         return self.H
 
     def grad(self, w: Array) -> Array:
-        return block_product(self.H, w, True) - self.b if self._many_nodes else super().grad(w)
+        if not self._many_nodes:
+            return super().grad(w)
+        out = block_product(self.H, w, True)
+        out -= self.b
+        return out
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return SquaredDual(self, w) if self._many_nodes else RowDual(self, w, target)

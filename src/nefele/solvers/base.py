@@ -29,6 +29,7 @@ class State:
     w: Array  # parameters, shape (n_nodes, d)
     u: Array  # flow, shape (n_edges, d)
     final: bool = field(default=False, kw_only=True)  # the last point must carry a certificate
+    traced: bool = field(default=True, kw_only=True)  # certificates say what they rest on
 
 
 S = TypeVar("S", bound=State)

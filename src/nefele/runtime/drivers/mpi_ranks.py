@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele._files import write_whole
+from nefele._files import is_alive, write_whole
 from nefele.result import Record
 from nefele.runtime.job import Done, Job, Told, WorkersLostError, work
 from nefele.runtime.optional import need
@@ -133,6 +134,7 @@ class _Launched:
         for number in range(job.parts):  # one at a time: they are large
             _write(folder / f"source-{number}", sources.pop(0))
         _write(folder / "job", job)
+        (folder / "asks").write_text(str(os.getpid()), encoding="utf-8")
 
     def run(self) -> tuple[list[Done], int]:
         lost = 0
@@ -226,8 +228,18 @@ def _read(path: Path) -> Any:
     return pickle.loads(path.read_bytes())
 
 
+def _end_with(asks: int, folder: Path) -> None:
+    """End this process, and with it all others, when nobody is there to hear what they find."""
+    while is_alive(asks):
+        time.sleep(1.0)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
 def main(folder: Path) -> None:
     """One of the processes that were started here."""
+    asks = int((folder / "asks").read_text(encoding="utf-8"))
+    threading.Thread(target=_end_with, args=(asks, folder), daemon=True).start()
     mpi = mpi_module()
     rank = mpi.COMM_WORLD.Get_rank()
     (folder / f"began-{rank}").touch()

@@ -172,6 +172,7 @@ class _Loop:
         """Run until a reason to stop; with no tolerance, exactly `limit` times."""
         problem, solver, tol = self.problem, self.solver, self.tol
         self.state = state = solver.init(problem, w0, u0)
+        state.traced = self.checkpoint is not None
         if self.saved is not None:
             self._take_up(self.saved)
             resume(problem, solver, state, self.saved)

@@ -130,7 +130,8 @@ class PrimalDual(Solver[PrimalDualState]):
         smooth = problem.loss.smooth
         found = self._spare(problem, state, w, u, objective, tol) if smooth else None
         if found is None:
-            found = problem.certificate(w, u, tol=tol)
+            ours = isinstance(state.iteration, Fused) and not state.traced  # u is a copy
+            found = problem.certificate(w, u, tol=tol, spend=ours)
         if better is not None and better.exact:
             found = max(firm, found, key=lambda c: (c.lower, c.estimate))
         return w, found
