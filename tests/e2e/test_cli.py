@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT, blocks
 from tests.waiting import LONG
 
 HEAVY = ("numba", "sklearn", "pandas", "polars", "matplotlib")
@@ -260,8 +261,8 @@ def test_interrupt_ends_the_demo():
 
 
 def test_the_commands_of_the_readme_run_as_printed(tmp_path):
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    lines = [line for line in page.splitlines() if line.startswith("nefele ")]
+    shell = [text for language, text, _ in blocks(ROOT / "README.md") if language == "sh"]
+    lines = [line for line in "".join(shell).splitlines() if line.startswith("nefele ")]
     commands = [shlex.split(line, comments=True)[1:] for line in lines]
     assert [words[0] for words in commands] == ["demo", "fit"]
     with contextlib.chdir(tmp_path):
