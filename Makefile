@@ -7,7 +7,7 @@ BARE := $(VENV)/.bare
 STAMP := $(VENV)/.installed
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
+.PHONY: demo test test-slow test-lowest lint docs dist bench bench-quick bench-peers bench-sites \
   bench-sites-peers bench-engines bench-grouped bench-robust check-byzfl clean
 
 demo: $(BARE)
@@ -46,6 +46,32 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site: build/docs/html/index.html. Its tools have an environment of their own.
+DOCS := .venv-docs
+
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/python -m sphinx -b html -W --keep-going -j auto docs build/docs/html
+	@echo "The site: build/docs/html/index.html"
+
+$(DOCS)/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python $(INSTALL) -e ".[docs]"
+	@touch $@
+
+# What is released: an sdist and a wheel in dist/, built and examined; see docs/releasing.md.
+DIST := .venv-dist
+
+dist: $(DIST)/.installed
+	rm -rf dist
+	$(DIST)/bin/python -m build --outdir dist .
+	$(DIST)/bin/python -m twine check --strict dist/*
+	$(DIST)/bin/check-wheel-contents dist/*.whl
+
+$(DIST)/.installed:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python $(INSTALL) "build>=1.2" "twine>=6.1" "check-wheel-contents>=0.6"
+	@touch $@
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
@@ -116,4 +142,4 @@ $(STAMP): $(BARE)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest-* $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest-* $(DOCS) $(DIST) build dist $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
