@@ -11,6 +11,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+# What kernels say about their connection is of no interest to who builds the site.
+kernels = HERE.parent / "build" / "docs" / "ipython" / "profile_default"
+kernels.mkdir(parents=True, exist_ok=True)
+(kernels / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = str(kernels.parent)
+
 import nefele  # noqa: E402
 
 project = "nefele"

@@ -195,7 +195,8 @@ def skip(app: Any, what: str, name: str, obj: Any, skipped: bool, options: Any) 
     """What was inherited from other packages is described there."""
     thing = getattr(obj, "fget", None) or getattr(obj, "__func__", None) or obj
     home = getattr(thing, "__module__", None)
-    return True if home is not None and not str(home).startswith("nefele") else None
+    known = inspect.isroutine(thing) or home is not None
+    return True if known and not str(home).startswith("nefele") else None
 
 
 def setup(app: Any) -> dict[str, bool]:
