@@ -50,7 +50,7 @@ def index_page(pages: dict[str, str]) -> str:
         title = re.search(r"^# (.*)$", text, re.MULTILINE)
         assert title is not None
         about = text[title.end() :].strip().split("\n\n")[0].replace("\n", " ")
-        about = "" if about.startswith(("`", "```")) else about
+        about = "" if about.startswith("`") else re.split(r"(?<=[a-z]\.) ", about)[0]
         cards.append(
             f":::{{grid-item-card}} {title[1]}\n:link: {name}\n:link-type: doc\n\n{about}\n:::"
         )
@@ -59,7 +59,7 @@ def index_page(pages: dict[str, str]) -> str:
     return (
         "# Gallery\n\nEvery script of `examples/`, with what it prints and draws, to read here or "
         "to take along as a notebook. All are run when this site is built.\n\n"
-        "::::{grid} 1 2 2 3\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::\n\n"
+        "::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::\n\n"
         f"```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,43 @@ def _listed(thing: type, section: str) -> dict[str, Parameter]:
     return {name: entry for entry in found for name in _names(entry)}
 
 
+def _untold(thing: Any, told: list[Parameter]) -> list[Parameter]:
+    """Parameters that a docstring leaves out: in the words of a base class, or by type alone."""
+    known = {name for entry in told for name in _names(entry)}
+    out = []
+    for name, given in signature_of(thing).items():
+        if name in known:
+            continue
+        bases = thing.__mro__[1:] if inspect.isclass(thing) else ()
+        inherited = (_listed(base, part).get(name) for base in bases for part in _LISTS)
+        told_there = next((entry for entry in inherited if entry is not None), None)
+        kind = "" if given.annotation is given.empty else str(given.annotation)
+        kind = (
+            getattr(given.annotation, "__name__", kind)
+            if not isinstance(given.annotation, str)
+            else kind
+        )
+        if given.default is not given.empty:
+            kind += f", default {given.default!r}"
+        out.append(told_there or Parameter(name, kind, []))
+    return out
+
+
+_LISTS = ("Parameters", "Attributes")
+
+
+def signature_of(thing: Any) -> dict[str, inspect.Parameter]:
+    """What a call may give by name, but for private names and what enumerations take."""
+    if inspect.isclass(thing) and issubclass(thing, Enum | Warning | Exception):
+        return {}
+    try:
+        found = inspect.signature(thing).parameters
+    except (TypeError, ValueError):
+        return {}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {n: p for n, p in found.items() if p.kind not in several and not n.startswith("_")}
+
+
 def tidy(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """A docstring as numpydoc takes it, with every parameter told."""
     doc = NumpyDocString("\n".join(lines))
@@ -181,8 +219,10 @@ def tidy(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str
         doc[section] = _prose(doc[section])
     for section in ("Parameters", "Attributes", "Returns", "Yields", "Raises"):
         listed = doc[section]
-        if what == "class" and section in ("Parameters", "Attributes"):
+        if what == "class" and section in _LISTS:
             listed = _expanded(listed, section)
+        if what in ("class", "function") and section == "Parameters":
+            listed = [*listed, *_untold(obj, [*listed, *doc["Attributes"]])]
         doc[section] = [
             Parameter(entry.name, _plain(entry.type), _prose(entry.desc)) for entry in listed
         ]

@@ -162,7 +162,7 @@ class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
 unseen, solver, tol, max_iter
         See `GTVClassifier`; a loss of None is its default. A graph builder learns a graph in each
         fold, from its training rows.
-    penalty, features, scale, hub, alphas, n_alphas, one_se, n_jobs
+    penalty, features, scale, hub, explainable, alphas, n_alphas, one_se, n_jobs
         See `GTVRegressorCV`.
     cv : int, splitter or iterable of (train, test), optional
         See `GTVRegressorCV`; folds draw their rows at random, since rows are often sorted by
