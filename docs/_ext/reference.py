@@ -17,7 +17,7 @@ from sphinx.ext.autodoc.mock import mock
 import nefele
 
 # Extras that the environment of the site may lack; their names are documented all the same.
-EXTRAS = [name for name in ("torch",) if find_spec(name) is None]
+EXTRAS = [name for name in ("cryptography", "nacl", "torch", "zenoh") if find_spec(name) is None]
 PACKAGES = {
     "nefele": "The names that most users need",
     "nefele.estimators": "scikit-learn estimators",
