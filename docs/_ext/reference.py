@@ -193,7 +193,9 @@ def _untold(thing: Any, told: list[Parameter]) -> list[Parameter]:
         )
         if given.default is not given.empty:
             kind += f", default {given.default!r}"
-        out.append(told_there or Parameter(name, kind, []))
+        out.append(
+            Parameter(name, kind, []) if told_there is None else told_there._replace(name=name)
+        )
     return out
 
 
