@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -39,7 +39,7 @@ class NetBase(RowsBase, Network):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Self:
         """Fit one network per node of the graph.
 
         Parameters
