@@ -161,7 +161,7 @@ class NetCVBase(PersonalBase):
     def _choose(self, trials: list[Trial], graphs: list[str]) -> None:
         """Look for the best candidate, and record what was tried."""
         given = self.alphas is not None
-        ratios = as_float_array(self.alphas, "alphas").tolist() if given else list(_RATIOS)
+        ratios = as_float_array(self.alphas, "alphas", ndim=1).tolist() if given else list(_RATIOS)
 
         def tell(candidate: Candidate) -> float:
             return float(np.mean([trial.tell(candidate) for trial in trials]))
@@ -238,8 +238,8 @@ class NetCVBase(PersonalBase):
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         self._couples()
         if self.alphas is not None:
-            alphas = as_float_array(self.alphas, "alphas")
-            if alphas.ndim != 1 or not alphas.size or (alphas < 0).any():
+            alphas = as_float_array(self.alphas, "alphas", ndim=1)
+            if not alphas.size or (alphas < 0).any():
                 raise ValueError(f"alphas must be numbers >= 0, one or more; got {self.alphas!r}.")
 
     def _couples(self) -> list[str]:
