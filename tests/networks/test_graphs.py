@@ -21,19 +21,19 @@ from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegress
 
 KINDS = np.arange(6) % 2
 BUILDERS = [GradientGraph(k=2), PredictionGraph(k=2), GainGraph(k=2)]
-QUICK = {"rounds": 10, "local_steps": 5, "random_state": 0}
+QUICK = {"rounds": 20, "random_state": 0}
 
 
 def names(builder):
     return type(builder).__name__
 
 
-def planted(classes=False, n_rows=30, seed=0):
+def planted(classes=False, n_rows=40, seed=0):
     rng = np.random.default_rng(seed)
     ids = np.repeat(np.arange(6), n_rows)
     X = rng.standard_normal((len(ids), 3))
     score = np.where(KINDS[ids] == 0, 1.0, -1.0) * X[:, 0]
-    y = score + (0.1 if classes else 0.7) * rng.standard_normal(len(ids))
+    y = score + (0.5 if classes else 0.7) * rng.standard_normal(len(ids))
     targets = np.eye(2)[(y > 0).astype(int)] if classes else y[:, None]
     return TrainingRows(X, targets, ids, np.ones(len(ids)))
 
@@ -45,7 +45,7 @@ def test_planted_groups_are_found(builder, classes):
     builder = clone(builder).set_params(network=network)
     graph = builder.fit_graph(planted(classes))
     same = KINDS[graph.ids[graph.head]] == KINDS[graph.ids[graph.tail]]
-    assert graph.n_edges >= 6 and same.mean() > 0.8
+    assert graph.n_edges >= 4 and same.mean() > 0.8
     again = clone(builder).fit_graph(planted(classes))
     np.testing.assert_array_equal(graph.head, again.head)
 

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nefele.networks import baselines
     from nefele.networks.cv import GTVNetClassifierCV, GTVNetRegressorCV
     from nefele.networks.estimators import GTVNetClassifier, GTVNetRegressor
     from nefele.networks.graphs import GainGraph, GradientGraph, PredictionGraph
@@ -17,7 +16,6 @@ __all__ = [
     "GainGraph",
     "GradientGraph",
     "PredictionGraph",
-    "baselines",
 ]
 
 _LAZY = {  # torch is an extra
@@ -32,8 +30,6 @@ _LAZY = {  # torch is an extra
 
 
 def __getattr__(name: str) -> Any:
-    if name == "baselines":
-        return import_module("nefele.networks.baselines")
     if name in _LAZY:
         return getattr(import_module(f"nefele.networks.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
