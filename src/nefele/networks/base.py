@@ -22,6 +22,7 @@ from nefele.networks.coupling import Columns
 from nefele.networks.implicit import LARGEST, Implicit
 from nefele.networks.rounds import WIRES, Rounds, Task
 from nefele.networks.rows import Source
+from nefele.networks.saving import load_networks, save_networks
 from nefele.networks.stack import FORMS, Stack
 from nefele.networks.taking import ShapedRows
 from nefele.networks.training import Training
@@ -95,6 +96,26 @@ class NetworksBase(ShapedRows, Network):
         i = self.graph_.position(node)
         own = {name: rows[i] for name, rows in self.statistics_.items()}
         return self._stack().network(self.parameters_[i], own)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted networks to one file of plain arrays and JSON, without the code.
+
+        Parameters that are neither text, numbers nor None are left out; `load` needs the module.
+        """
+        check_is_fitted(self, "parameters_")
+        save_networks(self, path)
+
+    @classmethod
+    def load(cls, path: Any, module: Any) -> Any:
+        """The networks of a file that `save` wrote; nothing in it is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        module : Module or callable
+            The architecture that was fitted; its parameters do not matter.
+        """
+        return load_networks(cls, path, module)
 
     def _stack(self) -> Stack:
         return Stack(self.module_, self._outputs, self._row_loss(), self.form)
