@@ -146,7 +146,7 @@ EXPORTED = {
         "sparsify_graph",
         "squared_wasserstein",
     ],
-    "nefele.networks": ["GTVNetClassifier", "GTVNetRegressor"],
+    "nefele.networks": ["GTVNetClassifier", "GTVNetRegressor", "Layers"],
     "nefele.privacy": [
         "Bounds",
         "Budget",

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nefele.networks.estimators import GTVNetClassifier, GTVNetRegressor
+    from nefele.networks.layers import Layers
 
-__all__ = ["GTVNetClassifier", "GTVNetRegressor"]
+__all__ = ["GTVNetClassifier", "GTVNetRegressor", "Layers"]
 
 _LAZY = {  # torch is an extra
     "GTVNetClassifier": "estimators",
     "GTVNetRegressor": "estimators",
+    "Layers": "layers",
 }
 
 

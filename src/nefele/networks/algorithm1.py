@@ -7,6 +7,8 @@ with v_i = w_i - tau_i (D^T u)_i, and the dual update of the penalty. Neighbours
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ class Algorithm1(Rounds):
     ) -> None:
         super().__init__(task)
         self.says, self.hears = says or {}, hears or {}
+        # Around all that is computed, and nothing that is waited for: seeds and threads of a site.
+        self.within: Callable[[], AbstractContextManager[None]] = nullcontext
         graph, P = task.graph, task.columns.count if task.coupled else 0
         self.u = torch.zeros(graph.n_edges, P, dtype=self.stack.dtype)
         degree = graph.degree[task.own] if task.coupled else np.zeros(len(task.own))
@@ -62,13 +66,16 @@ class Algorithm1(Rounds):
     def program(self, k: int) -> Program[Tensor]:
         """Round k: the losses as they were met; asks for the neighbours' parameters."""
         if not self.task.coupled:
-            return super().round(k)
+            with self.within():
+                return super().round(k)
         columns = self.task.columns
-        before = columns.take(self.w).clone()
-        losses = self.primal(before)
-        said = 2 * columns.take(self.w) - before
+        with self.within():
+            before = columns.take(self.w).clone()
+            losses = self.primal(before)
+            said = 2 * columns.take(self.w) - before
         yield from self.tell(said)
-        self.edges.turn(self.u, self.told, self.sigma)
+        with self.within():
+            self.edges.turn(self.u, self.told, self.sigma)
         return losses
 
     def primal(self, before: Tensor) -> Tensor:

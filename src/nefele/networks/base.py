@@ -106,14 +106,15 @@ class NetworksBase(ShapedRows, Network):
         save_networks(self, path)
 
     @classmethod
-    def load(cls, path: Any, module: Any) -> Any:
+    def load(cls, path: Any, module: Any = None) -> Any:
         """The networks of a file that `save` wrote; nothing in it is executed.
 
         Parameters
         ----------
         path : str or Path
         module : Module or callable
-            The architecture that was fitted; its parameters do not matter.
+            The architecture that was fitted; its parameters do not matter. `Layers`, such as those
+            of sites, are in the file.
         """
         return load_networks(cls, path, module)
 

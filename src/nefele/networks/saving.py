@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from nefele._records import DamagedError, VersionError, read_record, write_recor
 from nefele._torch.base import DTYPES, torch
 from nefele._torch.building import build_for
 from nefele.graph import Graph
+from nefele.networks.layers import Layers
 from nefele.networks.rounds import NetRound
 from nefele.networks.stack import Stack
 
@@ -38,6 +40,8 @@ def save_networks(model: Any, path: Any) -> None:
         "shape": [int(n) for n in model._shape],
         "tokens": bool(model._tokens),
         "names": _names(model._stack()),
+        "features": [str(name) for name in getattr(model, "feature_names_in_", ())],
+        "layers": asdict(model.module) if isinstance(model.module, Layers) else None,
         "history": [list(record) for record in getattr(model, "history_", [])],
         **{name: getattr(model, name) for name in _FACTS if hasattr(model, name)},
     }
@@ -58,6 +62,8 @@ def load_networks(kind: type[Any], path: Any, module: Any) -> Any:
         )
     known = kind().get_params(deep=False)
     model = kind(**{k: v for k, v in facts["params"].items() if k in known})
+    if module is None and facts["layers"] is not None:
+        module = Layers(**facts["layers"])
     model.module = module
     for name in _ARRAYS:
         if name in arrays:
@@ -72,6 +78,8 @@ def load_networks(kind: type[Any], path: Any, module: Any) -> Any:
     model._shape, model._tokens, model._node_at = tuple(facts["shape"]), facts["tokens"], None
     if len(model._shape) == 1:
         model.n_features_in_ = model._shape[0]
+    if facts["features"]:
+        model.feature_names_in_ = np.array(facts["features"], dtype=object)
     start = "statistics."
     model.statistics_ = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
     model.module_ = _built(model, module)
