@@ -145,7 +145,12 @@ def seconds_of(run, repeats: int) -> float:
 def an_epoch(method: Rounds) -> float:
     """CPU seconds of as many steps as an epoch has, the coupling of whole rounds included."""
     steps = method.source.steps_of_epoch(BATCH)
-    return seconds_of(lambda: method.round(1), 2) * steps / STEPS
+
+    def one() -> None:
+        method.round(1)
+        method.coupling(), method.spread()  # for the history
+
+    return seconds_of(one, 2) * steps / STEPS
 
 
 def measured(nodes: int, name: str, form: str) -> dict[str, float | str | int]:

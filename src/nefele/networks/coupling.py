@@ -146,6 +146,6 @@ class Edges:
         """sum_e scale_e phi(w_i - w_j)."""
         total = 0.0
         for part in self.pieces(w.shape[1]):
-            diff = (w[self.head[part]] - w[self.tail[part]]).double().numpy()
+            diff = (w[self.head[part]] - w[self.tail[part]]).numpy()
             total += float(self.scale[part] @ self.penalty.value(diff))
         return total

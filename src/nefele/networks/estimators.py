@@ -51,10 +51,10 @@ class GTVNetRegressor(RowsRegressor, NetBase):
         Learning rate; in the second half of the rounds it falls to 0.
     batch_size : int or None
         Rows of each node in a step, without replacement until all have come; None: all.
-    gamma : float
+    gamma : float or "auto"
         Step scale of Algorithm 1, tau_i = gamma / degree_i and sigma_e = 1 / (2 gamma); 1 is as
         printed. Larger values leave the local losses more say in each round. Implicit steps: of
-        the metric I + gamma K.
+        the metric I + gamma K. "auto": 1 without hidden layers, otherwise 10 / sqrt(alpha) and 10.
     form : {"auto", "loop", "stacked"}
         One node after the other, or all at once by `torch.func.vmap`; the same up to rounding.
     wire : {"float32", "float16", "float64"}

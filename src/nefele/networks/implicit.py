@@ -23,6 +23,7 @@ from scipy import sparse
 
 from nefele._checks import Array
 from nefele._torch.base import Tensor, torch
+from nefele.networks.features import Index
 from nefele.networks.rounds import Rounds, Task
 
 LARGEST = 2000  # nodes of which a matrix with all pairs is held
@@ -46,7 +47,7 @@ class Implicit(Rounds):
         mean = (same[:, None] == same) / np.bincount(same)[same]
         # One network for each component, of equal bits at all its nodes.
         self.equal = bool(np.abs(S - mean).max() < _SAME[dtype])
-        self.smooth = _kept(mean if self.equal else S, dtype)
+        self.smooth = _kept(np.asarray(mean if self.equal else S), dtype)
         self.pull = _kept(K, dtype)
         self.extend = torch.tensor(extend, dtype=dtype)
         first, where = np.unique(same, return_index=True, return_inverse=True)[1:]
@@ -96,7 +97,7 @@ class Implicit(Rounds):
         return losses
 
 
-def _eliminated(task: Task) -> tuple[Array, Array, Array, Array]:
+def _eliminated(task: Task) -> tuple[Array, Index, Index, Array]:
     """K of the nodes with rows, these, the others that data reach, and what makes these of them.
 
     A node without rows is where its neighbours pull it: w_o = -L_oo^-1 L_on w_n.

@@ -119,13 +119,23 @@ class Stack:
         """Gradients of L_i at w_i, shape (n_nodes, P); zero where a node has no rows."""
         return self.with_losses(w, batch)[0]
 
-    def with_losses(self, w: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Gradients of L_i at w_i, shape (n_nodes, P), and L_i(w_i), shape (n_nodes,)."""
-        gradient = torch.zeros_like(w.detach())
+    def with_losses(
+        self, w: Tensor, batch: Batch, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Gradients of L_i at w_i, shape (n_nodes, P), and L_i(w_i), shape (n_nodes,).
+
+        `out` is memory for the gradients that may be used: new memory takes time.
+        """
         losses = torch.zeros(len(w), dtype=self.dtype)
         if self.form == "loop":
+            gradient = torch.empty_like(w.detach()) if out is None else out
+            absent = torch.ones(len(w), dtype=torch.bool)
+            absent[torch.from_numpy(batch.nodes)] = False
+            gradient[absent] = 0.0
             self._loop(w.detach(), batch, losses, gradient)
-        elif len(batch.nodes):
+            return gradient, losses
+        gradient = torch.zeros_like(w.detach()) if len(batch.nodes) < len(w) else w
+        if len(batch.nodes):
             nodes = torch.from_numpy(batch.nodes)
             every = len(batch.nodes) == len(w)
             at = (w if every else w[nodes]).detach().requires_grad_()

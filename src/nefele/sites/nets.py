@@ -27,8 +27,8 @@ class NetTerms:
         Steps of the optimiser in each round.
     batch_size : int or None
         Rows of each node in a step; None: all.
-    gamma : float
-        Step scale of Algorithm 1.
+    gamma : float or None
+        Step scale of Algorithm 1; None: as `GTVNetRegressor` has it.
     wire : {"float16", "float32"}
         The kind of numbers that neighbours send each other.
 
@@ -44,7 +44,7 @@ class NetTerms:
     lr: float = 0.01
     steps: int = 5
     batch_size: int | None = None
-    gamma: float = 1.0
+    gamma: float | None = None
     wire: str = "float32"
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class NetTerms:
         check_count(self.steps, "steps of [network]", low=1)
         if self.batch_size is not None:
             check_count(self.batch_size, "batch_size of [network]", low=1)
-        for name in ("lr", "gamma"):
+        for name in ("lr", "gamma") if self.gamma is not None else ("lr",):
             value = check_number(getattr(self, name), f"{name} of [network]", low=0.0, strict=True)
             object.__setattr__(self, name, value)
 

@@ -23,7 +23,7 @@ from nefele.networks.coupling import Columns
 from nefele.networks.features import ArrayFeatures
 from nefele.networks.layers import Layers
 from nefele.networks.parts import NetPart
-from nefele.networks.rounds import Task
+from nefele.networks.rounds import Task, auto_gamma
 from nefele.networks.rows import Source
 from nefele.networks.stack import Stack
 from nefele.penalties import as_penalty
@@ -97,7 +97,7 @@ class NetLearner:
             part.graph,
             as_penalty(federation.penalty),
             alpha,
-            terms.gamma,
+            auto_gamma("auto" if terms.gamma is None else terms.gamma, stack, alpha, False),
             Columns.of("all", stack),
             terms.optimizer,
             terms.lr,
@@ -173,7 +173,8 @@ class NetLearner:
         self, train: Rows, test: Rows, scales: Scales, alpha: float
     ) -> Program[tuple[Scores, Array]]:
         """Own data only and coupled networks at the held-out rows."""
-        learner, found = self.learner, []
+        learner = self.learner
+        found: list[tuple[Array, Array]] = []
         for strength, stage in ((0.0, "own data only"), (alpha, "comparison")):
             rounds = self.begun(train, scales, strength)
             yield from self.fit(rounds, stage)
@@ -225,8 +226,8 @@ class NetLearner:
         model: Any = kind(
             layers, graph=graph, alpha=float(federation.alpha), penalty=federation.penalty,
             rounds=federation.rounds, prox_steps=terms.steps, optimizer=terms.optimizer,
-            lr=terms.lr, batch_size=terms.batch_size, gamma=terms.gamma, wire=terms.wire,
-            random_state=federation.seed,
+            lr=terms.lr, batch_size=terms.batch_size, wire=terms.wire,
+            gamma="auto" if terms.gamma is None else terms.gamma, random_state=federation.seed,
         )  # fmt: skip
         n_features = len(federation.features)
         if self.classes is not None:

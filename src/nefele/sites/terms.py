@@ -264,7 +264,7 @@ def usual(values: Mapping[str, Any]) -> dict[str, Any]:
     {'loss': 'multinomial', 'l2': 0.001, 'penalty': 'l2'}
     """
     method = values.get("method", "algorithm1")
-    penalty = "l2" if method in ("algorithm1", "networks") else "squared_l2"
+    penalty = "l2" if method == "algorithm1" else "squared_l2"
     nets: dict[str, Any] = {}
     if method == "networks":
         nets = {"rounds": 200, "weighting": "nodes", "l2": 0.0}
