@@ -153,6 +153,7 @@ EXPORTED = {
         "GTVNetRegressorCV",
         "GainGraph",
         "GradientGraph",
+        "Layers",
         "PredictionGraph",
     ],
     "nefele.networks.baselines": [

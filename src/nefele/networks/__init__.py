@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from nefele.networks.cv import GTVNetClassifierCV, GTVNetRegressorCV
     from nefele.networks.estimators import GTVNetClassifier, GTVNetRegressor
     from nefele.networks.graphs import GainGraph, GradientGraph, PredictionGraph
+    from nefele.networks.layers import Layers
 
 __all__ = [
     "GTVNetClassifier",
@@ -15,6 +16,7 @@ __all__ = [
     "GTVNetRegressorCV",
     "GainGraph",
     "GradientGraph",
+    "Layers",
     "PredictionGraph",
 ]
 
@@ -25,6 +27,7 @@ _LAZY = {  # torch is an extra
     "GTVNetRegressorCV": "cv",
     "GainGraph": "graphs",
     "GradientGraph": "graphs",
+    "Layers": "layers",
     "PredictionGraph": "graphs",
 }
 

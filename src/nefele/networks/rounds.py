@@ -58,6 +58,22 @@ class NetRound(NamedTuple):
     held_out: float = np.nan
 
 
+def auto_gamma(gamma: float | str, stack: Stack, alpha: float, implicit: bool) -> float:
+    """The step scale: as given, or what suits a network.
+
+    One layer is a convex problem: 1, as printed. With hidden layers losses bend far less in most
+    directions, and longer steps get to lower objectives in the same rounds: on networks of
+    handwritten digits, alpha from 0.003 to 3, about 10 / sqrt(alpha) for Algorithm 1 and 10 for
+    implicit steps.
+    """
+    if not isinstance(gamma, str):
+        return float(gamma)
+    layers = {name.rpartition(".")[0] for name in stack.names}
+    if len(layers) == 1 or alpha == 0:
+        return 1.0
+    return 10.0 if implicit else float(np.clip(10.0 / np.sqrt(alpha), 1.0, 1000.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What is to be trained, and how.
@@ -127,6 +143,7 @@ class Rounds:
             if task.optimizer == "adam"
             else torch.optim.SGD(self.parts, lr=task.lr)
         )
+        self._taken: Tensor | None = None
         scale = task.alpha * task.graph.weight
         self.edges = Edges(task.graph, task.penalty, scale, task.own)
 
@@ -162,16 +179,23 @@ class Rounds:
         at = self.w if w is None else w
         self.stack.step += 1
         if self.task.batch_size is not None:
-            return self.stack.with_losses(at, self.source.batch(self.task.batch_size))
+            batch = self.source.batch(self.task.batch_size)
+            return self.stack.with_losses(at, batch, self._memory(at))
         if int(self.source.counts.max(initial=0)) <= CHUNK:
             for batch in self.source.chunks():
-                return self.stack.with_losses(at, batch)
+                return self.stack.with_losses(at, batch, self._memory(at))
         gradient, losses = torch.zeros_like(at), torch.zeros(len(at), dtype=self.stack.dtype)
         for batch in self.source.chunks():
             part, found = self.stack.with_losses(at, batch)
             gradient += part
             losses += found
         return gradient, losses
+
+    def _memory(self, w: Tensor) -> Tensor | None:
+        """For the gradients of one step, the same in each."""
+        if self.stack.form == "loop" and (self._taken is None or self._taken.shape != w.shape):
+            self._taken = torch.empty_like(w)
+        return self._taken
 
     def move(self, gradient: Tensor) -> None:
         """One step of the optimiser."""
