@@ -17,7 +17,19 @@ from nefele.networks.steps import Steps
 
 
 class Method(BaseEstimator):
-    """A way to train one network per node."""
+    """A way to train one network per node: a class of your own gives `train`.
+
+    Examples
+    --------
+    >>> class Still(Method):
+    ...     def train(self, training):
+    ...         return training.start()
+    >>> import numpy as np
+    >>> from nefele.networks.baselines import PersonalRegressor
+    >>> model = PersonalRegressor(method=Still()).fit(np.eye(2), [0.0, 1.0], node_ids=[0, 1])
+    >>> bool((model.parameters_[0] == model.parameters_[1]).all())
+    True
+    """
 
     def check(self) -> None:
         """Raise ValueError for parameters out of their domain."""
