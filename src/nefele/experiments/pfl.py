@@ -10,7 +10,7 @@ import numpy as np
 from nefele.experiments.base import Cell, Experiment, Inputs, Row, groups, over_seeds
 from nefele.experiments.figures import COLOURS, MARKERS
 from nefele.experiments.pfl_data import DIGITS, SMALL, deal, label_counts, load_images
-from nefele.experiments.pfl_methods import NEFELE, measured, names
+from nefele.experiments.pfl_methods import NEFELE, measured, names, splits_of
 
 ROUNDS = {"small": 40, "full": 40}
 QUICK = (NEFELE, "own images only", "FedAvg, then own")
@@ -36,6 +36,7 @@ def cells(quick: bool, inputs: Inputs) -> list[Cell]:
     seeds = 1 if quick else SEEDS
     return [
         {"images": one, "size": size, "seed": 0, "seeds": seeds, "method": m, "rounds": rounds}
+        | splits_of(m)
         for size, rounds in sizes.items()
         for one in sets
         for m in (QUICK if quick else names())
