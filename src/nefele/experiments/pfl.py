@@ -28,9 +28,9 @@ def cells(quick: bool, inputs: Inputs) -> list[Cell]:
     if find_spec("torch") is None:
         return []
     if inputs.images is None:
-        sets, sizes = (DIGITS,), {"full": 10 if quick else 60}
+        sets, sizes = [DIGITS], {"full": 10 if quick else 60}
     else:
-        sets, sizes = ("MNIST", "Fashion-MNIST"), dict(ROUNDS)
+        sets, sizes = ["MNIST", "Fashion-MNIST"], dict(ROUNDS)
         if quick:
             sets, sizes = sets[:1], {"small": 30}
     seeds = 1 if quick else SEEDS
@@ -88,7 +88,7 @@ def draw(figure: Any, cells: list[Cell]) -> None:
         for cell in part:
             k = shown.index(cell["method"])
             ax.errorbar(
-                max(np.mean(cell["bytes"]), 1e6) / 1e6,
+                max(float(np.mean(cell["bytes"])), 1e6) / 1e6,
                 np.mean(cell["accuracy"]),
                 yerr=np.std(cell["accuracy"]),
                 color=COLOURS[k % len(COLOURS)],

@@ -114,9 +114,9 @@ def _chosen(
     from nefele.networks import GTVNetClassifierCV
     from nefele.networks.baselines import PersonalClassifier
 
-    options = {"rounds": rounds, "lr": LR, "batch_size": BATCH, "random_state": 0}
+    options: dict[str, Any] = {"rounds": rounds, "lr": LR, "batch_size": BATCH, "random_state": 0}
     if method == NEFELE:
-        splits = {"cv": SPLITS, "held_out": 1 / PARTS, "share": SHARE}
+        splits: dict[str, Any] = {"cv": SPLITS, "held_out": 1 / PARTS, "share": SHARE}
         model: Any = GTVNetClassifierCV(network, **options, **splits).fit(X, y, node_ids=ids)
         return model, f"{model.coupling_} (coupling helps: {model.verdict_.helps})"
     model = PersonalClassifier(network, **options)

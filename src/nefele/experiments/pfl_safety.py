@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,12 @@ def compared(number: int, folder: Path | None, rounds: int = 30) -> Cell:
     most = len(y) // _CLIENTS // 2
     size = min(per_node, most)
     train, test, ids, test_ids = _dealt(y, concentration, size, most, rng)
-    options = {"rounds": rounds, "lr": LR, "batch_size": BATCH, "random_state": number}
+    options: dict[str, Any] = {
+        "rounds": rounds,
+        "lr": LR,
+        "batch_size": BATCH,
+        "random_state": number,
+    }
     chosen = GTVNetClassifierCV(network, **options).fit(X[train], y[train], node_ids=ids)
     own = PersonalClassifier(network, method=Local(), **options).fit(
         X[train], y[train], node_ids=ids
