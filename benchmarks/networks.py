@@ -29,7 +29,7 @@ from nefele.networks.rows import Source
 from nefele.networks.stack import Stack
 from nefele.penalties import L2Norm, SquaredL2
 
-ROWS, BATCH, STEPS, CLASSES = 96, 32, 5, 10
+ROWS, BATCH, STEPS, CLASSES = 96, 32, 10, 10
 TARGET = 1.0
 
 

@@ -64,7 +64,7 @@ def test_both_forms_compute_the_same(make):
     if make is not CONVOLUTION:
         X = np.random.default_rng(0).integers(0, 11, (len(y), 6))
     net = make()
-    # Plain steps: where gradients are zero, as those of the keys' constants, Adam steps by rounding.
+    # Plain steps: where gradients are zero, as of the keys' constants, Adam steps by rounding.
     options = OPTIONS | {"dtype": "float64", "optimizer": "sgd", "lr": 0.1}
     ends = [
         GTVNetClassifier(net, alpha=0.05, form=form, **options).fit(X, y, node_ids=IDS).parameters_

@@ -64,7 +64,7 @@ def test_one_part_with_all_nodes_computes_the_same(wire):
     net = Layers((6,), "tanh")(2, 1)
     model = GTVNetRegressor(
         net, graph=whole, alpha=0.3, rounds=12, prox_steps=2, batch_size=5, lr=0.02, wire=wire,
-        form="loop", method="algorithm1",
+        form="loop", method="algorithm1", penalty="l2",
     )  # fmt: skip
     model.random_state = _Seed(federation.seed)
     model.fit(X, (y + 5) / 45, node_ids=ids)

@@ -87,15 +87,15 @@ class Algorithm1(Rounds):
         push = self.edges.outflow(self.u)
         constant = push.addcmul(self.inverse[:, None], before, value=-1)
         inverse = self.inverse.tolist()
+
+        def pull(i: int, row: Tensor) -> None:
+            pulled = row[columns.index]
+            pulled.add_(constant[i]).add_(columns.take(self.w[i]), alpha=inverse[i])
+            if not columns.is_view:
+                row[columns.index] = pulled
+
         for _ in range(self.task.steps):
-            gradient, found = self.gradient()
-            for i, row in enumerate(gradient):  # node by node: it stays in the cache
-                pulled = row[columns.index]
-                pulled.add_(constant[i]).add_(columns.take(self.w[i]), alpha=inverse[i])
-                if not columns.is_view:
-                    row[columns.index] = pulled
-            self.move(gradient)
-            losses += found / self.task.steps
+            losses += self.step(pull) / self.task.steps
         if len(self.idle):  # without rows v_i itself is the minimiser
             exact = before[self.idle] - push[self.idle] / self.inverse[self.idle, None]
             for i, row in zip(self.idle.tolist(), exact, strict=True):

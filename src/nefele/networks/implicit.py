@@ -18,6 +18,8 @@ gamma = lr this is the implicit (forward-backward) step w+ = S (w - lr g).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -60,6 +62,14 @@ class Implicit(Rounds):
     def messages(self) -> int:
         """In each step every node tells its gradient to whoever applies S, and hears its step."""
         return 2 * self.task.steps * len(self.on) if self.task.coupled else 0
+
+    def step(self, change: Callable[[int, Tensor], None] | None = None) -> Tensor:
+        """All gradients are needed before any node moves."""
+        if not self.task.coupled:
+            return super().step(change)
+        gradient, losses = self.gradient()
+        self.move(gradient)
+        return losses
 
     def move(self, gradient: Tensor) -> None:
         if self.task.coupled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from nefele._checks import Array, check_name
@@ -14,6 +14,7 @@ SDPBackend, sdpa_kernel = torch.nn.attention.SDPBackend, torch.nn.attention.sdpa
 FORMS = ("auto", "loop", "stacked")
 nn = torch.nn
 _WORD = 2**64 - 1
+_ALIGNED = 16  # numbers
 
 _ROWWISE: tuple[type[Module], ...] = (  # what batched matrix products do well
     nn.Linear,
@@ -105,7 +106,12 @@ class Stack:
             for name, buffer in _running(self.module).items()
         }
         flat = torch.cat([p.detach().reshape(-1) for p in self.free.values()])
-        return flat.repeat(n_nodes, 1)
+        if self.form == "stacked":
+            return flat.repeat(n_nodes, 1)
+        # Each row begins where memory is aligned: products may round differently elsewhere.
+        width = -(-len(flat) // _ALIGNED) * _ALIGNED
+        w = torch.zeros(n_nodes, width, dtype=flat.dtype)[:, : len(flat)]
+        return w.copy_(flat)
 
     def unfolded(self, flat: Tensor) -> dict[str, Tensor]:
         """The parameters of one node by name."""
@@ -179,13 +185,22 @@ class Stack:
     # -- one node after the other ---------------------------------------------------------------
 
     def _loop(self, w: Tensor, batch: Batch, losses: Tensor, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            for i, loss in self.each_gradient(w, batch, list(gradient)):
+                losses[i] = loss
+            return
+        for i, X, y, weight in batch.each():
+            self._reseed(i)
+            losses[i] = (weight * self.loss(self.outputs(self.at(i, w[i])(X)), y)).sum()
+
+    def each_gradient(
+        self, w: Tensor, batch: Batch, out: list[Tensor]
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Node by node its gradient, in out[node], and its loss; the node's row of w may change."""
         for i, X, y, weight in batch.each():
             worker = self.at(i, w[i])
             self._reseed(i)
             loss = (weight * self.loss(self.outputs(worker(X)), y)).sum()
-            losses[i] = loss.detach()
-            if gradient is None:
-                continue
             for p in self._free_of_worker:
                 p.grad = None
             loss.backward()
@@ -193,22 +208,21 @@ class Stack:
                 torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
                 for p in self._free_of_worker
             ]
-            torch.cat(grads, out=gradient[i])
+            torch.cat(grads, out=out[i])
+            yield i, loss.detach()
 
     def at(self, node: int, flat: Tensor) -> Module:
         """A module for this node's parameters; valid until the next call.
 
-        They are copied into memory of its own: the numbers of a node are then the same wherever
-        its row lies. Running statistics are the node's own, updated in place.
+        They are not copied. Running statistics are the node's own, updated in place.
         """
         if self._worker is None:
             self._worker = copy.deepcopy(self.module)
             named = dict(self._worker.named_parameters())
             self._free_of_worker = [named[name] for name in self.names]
         worker = self._worker
-        with torch.no_grad():
-            for p, part in zip(self._free_of_worker, torch.split(flat, self.sizes), strict=True):
-                p.copy_(part.view(p.shape))
+        for p, part in zip(self._free_of_worker, torch.split(flat, self.sizes), strict=True):
+            p.data = part.view(p.shape)
         for name, rows in self.statistics.items():
             owner, _, last = name.rpartition(".")
             worker.get_submodule(owner)._buffers[last] = rows[node]
