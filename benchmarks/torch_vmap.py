@@ -13,8 +13,10 @@ import numpy as np
 import torch
 
 from nefele import LocalData
-from nefele.agnostic._torch_base import plain_network, values_of
-from nefele.agnostic._torch_stack import Source, Stack
+from nefele._torch.building import plain_network
+from nefele._torch.losses import values_of
+from nefele.networks.rows import Source
+from nefele.networks.stack import Stack
 
 NODES, ROWS, D, STEPS, REPEATS = 40, 50, 5, 100, 3
 TARGET = 5.0

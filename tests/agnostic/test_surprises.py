@@ -10,11 +10,11 @@ from nefele import ConvergenceWarning, DataWarning, Graph, Problem, graphs
 from nefele.agnostic import (
     FedRelaxClassifier,
     FedRelaxRegressor,
-    GTVNetRegressor,
     TorchClassifier,
     TorchRegressor,
 )
 from nefele.data import LocalData
+from nefele.networks import GTVNetRegressor
 from nefele.runtime import Faults, relax_messages
 
 PAIR = graphs.chain(2)

@@ -7,15 +7,12 @@ from nefele.agnostic.fedrelax import FedRelaxClassifier, FedRelaxRegressor
 
 if TYPE_CHECKING:
     from nefele.agnostic.boosted import RelaxedBoosting, boosting
-    from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
     from nefele.agnostic.node_boosting import NodeBoosting
     from nefele.agnostic.torch_model import TorchClassifier, TorchRegressor
 
 __all__ = [
     "FedRelaxClassifier",
     "FedRelaxRegressor",
-    "GTVNetClassifier",
-    "GTVNetRegressor",
     "NodeBoosting",
     "RelaxedBoosting",
     "TorchClassifier",
@@ -27,8 +24,6 @@ _LAZY = {  # slow to import; torch is an extra
     "NodeBoosting": "node_boosting",
     "RelaxedBoosting": "boosted",
     "boosting": "boosted",
-    "GTVNetClassifier": "networks",
-    "GTVNetRegressor": "networks",
     "TorchClassifier": "torch_model",
     "TorchRegressor": "torch_model",
 }

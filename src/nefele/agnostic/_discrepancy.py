@@ -72,7 +72,7 @@ class Discrepancy:
     def value(self, h: Array, p: Array) -> float:
         """Mean over the shared rows (AGN, Eq. (5)), symmetric in both."""
         if self.call is not None:
-            from nefele.agnostic._torch_base import free_value
+            from nefele.agnostic._torch_discrepancy import free_value
 
             return free_value(self.call, h, p)
         if self.kind == "cross-entropy":

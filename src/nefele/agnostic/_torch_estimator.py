@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nefele._checks import Array, check_flag
+from nefele._torch.base import Tensor, tensor, threads, torch
+from nefele._torch.network import Network
 from nefele.agnostic._discrepancy import Pull
-from nefele.agnostic._torch_base import (
-    Network,
-    Tensor,
-    symmetric,
-    tensor,
-    threads,
-    torch,
-)
+from nefele.agnostic._torch_discrepancy import symmetric
 from nefele.agnostic._torch_train import Plan, train
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from nefele._checks import check_count, check_name, check_number
-from nefele.agnostic._torch_base import Module, Tensor, torch
+from nefele._torch.base import Module, Tensor, torch
 
 OPTIMIZERS = ("adam", "lbfgs", "sgd")
 _PROGRESS = 1e-4  # relative fall of the objective that counts as progress

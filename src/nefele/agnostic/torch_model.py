@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array
-from nefele.agnostic._torch_base import to_numpy
+from nefele._torch.base import to_numpy
 from nefele.agnostic._torch_estimator import TorchBase
 
 

@@ -25,7 +25,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and settings.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option(help="FMIData.csv, or a folder with it or with the idx files of MNIST."),
+        typer.Option(
+            help="FMIData.csv, or a folder with it, with MNIST, or with the images of pfl."
+        ),
     ] = None,
     fetch: Annotated[
         bool, typer.Option("--fetch", help="Fetch MNIST from openml.org for table2.")
@@ -114,12 +116,17 @@ def _inputs(name: str, data: Path | None, fetch: bool) -> Inputs:
     from nefele._checks import check_name
     from nefele.experiments import NAMES, Inputs, load
     from nefele.experiments.digits import find_mnist
+    from nefele.experiments.pfl_data import find_images
     from nefele.experiments.weather import find_weather
 
     check_name(name, [*NAMES, "all", "list"], "NAME")
-    wanted = name == "all" or load(name).needs == "weather"
+    needs = "" if name == "all" else load(name).needs
+    wanted = name == "all" or needs == "weather"
     if data is None:
-        return Inputs(find_weather() if wanted else None, None, fetch)
+        images = find_images() if needs == "images" else None
+        return Inputs(find_weather() if wanted else None, None, fetch, images)
+    if needs == "images":
+        return Inputs(images=_images(data))
     if data.is_file():
         return Inputs(data, None, fetch)
     if not data.is_dir():
@@ -134,6 +141,15 @@ def _inputs(name: str, data: Path | None, fetch: bool) -> Inputs:
     if weather is None and wanted:
         weather = find_weather()
     return Inputs(weather, mnist, fetch)
+
+
+def _images(folder: Path) -> Path:
+    """The folder, which must have all images of pfl."""
+    from nefele.experiments.pfl_data import WHERE, missing_images
+
+    if lost := missing_images(folder):
+        raise ValueError(f"pfl needs {WHERE}; {str(folder)!r} lacks {', '.join(lost)}.")
+    return folder
 
 
 def _chosen(name: str, inputs: Inputs) -> tuple[list[str], dict[str, str]]:

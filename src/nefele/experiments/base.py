@@ -34,11 +34,14 @@ class Inputs:
         Folder with the four idx files of MNIST, gzipped or not.
     fetch : bool
         Whether MNIST may be fetched from openml.org.
+    images : Path, optional
+        Folder with MNIST, Fashion-MNIST and PFLlib's counts, for pfl.
     """
 
     weather: Path | None = None
     mnist: Path | None = None
     fetch: bool = False
+    images: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ class Experiment:
     size : (float, float)
         Width and height of the figure in inches.
     needs : str
-        "weather" or "digits" when it reads data that do not come with nefele.
+        "weather", "digits" or "images" when it reads data that do not come with nefele.
     notes : tuple of str, or callable
         What to know when reading it; a function of the finished cells where it depends on them.
     """

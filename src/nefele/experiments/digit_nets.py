@@ -60,7 +60,7 @@ def _module(n_features: int, n_outputs: int, hidden: int = HIDDEN) -> Any:
 
 
 def _coupled(X: Any, y: Any, ids: Any, graph: Graph, alpha: float, seed: int, parts: Any) -> Cell:
-    from nefele.agnostic.networks import GTVNetClassifier
+    from nefele.networks import GTVNetClassifier
 
     model = GTVNetClassifier(
         _module, graph=graph, alpha=alpha, rounds=ROUNDS, prox_steps=10, random_state=seed

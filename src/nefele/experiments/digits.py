@@ -122,16 +122,32 @@ def _read(folder: Path) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _idx(folder: Path, name: str) -> NDArray[np.uint8]:
-    """An idx file: a magic number whose last byte is the number of axes, the sizes, the bytes."""
     file = _file(folder, name)
     assert file is not None
+    return read_idx(file, name)
+
+
+def read_idx(file: Path, name: str = "") -> NDArray[np.uint8]:
+    """An idx file: a magic number whose last byte is the number of axes, the sizes, the bytes.
+
+    `name` says which file of MNIST it is, if not its own name does.
+
+    Examples
+    --------
+    >>> read_idx(Path("nothing"), LABELS)
+    Traceback (most recent call last):
+    ValueError: 'nothing' must be the idx file train-labels-idx1-ubyte of MNIST; it is not, or it \
+is cut off.
+    """
+    name = name or file.name.removesuffix(".gz")
+    wanted = _MAGIC[IMAGES] if "images" in name else _MAGIC[LABELS]
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         magic = int.from_bytes(raw[:4], "big")
         axes = magic % 256
         shape = tuple(int(n) for n in np.frombuffer(raw, ">i4", count=axes, offset=4))
         values = np.frombuffer(raw, np.uint8, offset=4 + 4 * axes)
-        if magic != _MAGIC[name] or values.size != np.prod(shape):
+        if magic != wanted or values.size != np.prod(shape):
             raise ValueError
     except (OSError, EOFError, ValueError):
         raise ValueError(

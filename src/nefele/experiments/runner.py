@@ -29,6 +29,7 @@ NAMES = (
     "fig9",
     "agnostic1",
     "flavours",
+    "pfl",
 )
 Tick = Callable[[str, float], object]
 Done = tuple[str, float, Exception | None]  # name, largest gap, what broke it off

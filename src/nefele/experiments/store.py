@@ -11,6 +11,7 @@ from typing import Any
 from nefele._files import write_whole
 from nefele.experiments.base import Cell, Inputs
 from nefele.experiments.digits import mnist_files
+from nefele.experiments.pfl_data import COUNTS, FASHION
 
 KEPT = "results"
 _MARK = "nefele-reproduce.txt"
@@ -99,6 +100,8 @@ def inputs_key(needs: str, inputs: Inputs) -> str:
         return " ".join(_content(file) for file in mnist_files(inputs.mnist))
     if needs == "digits":
         return "openml.org, mnist_784" if inputs.fetch else "digits"
+    if needs == "images" and inputs.images is not None:
+        return " ".join(_content(inputs.images / name) for name in (COUNTS, FASHION))
     return ""
 
 

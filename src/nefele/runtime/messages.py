@@ -210,8 +210,10 @@ class Ledger:
         self.refused += refused
         self.lost += not refused
 
-    def tally(self, content: str, messages: int, floats: int) -> None:
-        """Enter many messages of float64 arrays of equal size, without their edges.
+    def tally(self, content: str, messages: int, floats: int, size: int = 8) -> None:
+        """Enter many messages of arrays of equal length, without their edges.
+
+        A number has `size` bytes, those of float64 unless told.
 
         Examples
         --------
@@ -224,7 +226,7 @@ class Ledger:
         for sums in (self.total, self.by_content.setdefault(content, Traffic())):
             sums.messages += messages
             sums.floats += messages * floats
-            sums.bytes += messages * floats * 8
+            sums.bytes += messages * floats * size
 
     def summary(self) -> str:
         """The books as a table of text.

@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from nefele import DataWarning, Graph, LocalData, Problem, solve
-from nefele.agnostic.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.losses import Multinomial
+from nefele.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.penalties import as_penalty
 from tests.agnostic.data import GRAPH, TOWNS, rows
 from tests.agnostic.nets import EXACT, line, small, two_clusters
@@ -72,7 +72,15 @@ def test_all_networks_at_once_are_a_loop_over_modules(alpha, penalty):
     net = small(2).double()
     graph = Graph(TOWNS[:5], [0, 1, 2, 3], [1, 2, 3, 4], [1.0, 0.5, 2.0, 1.5])
     model = GTVNetRegressor(
-        net, graph=graph, node="town", alpha=alpha, penalty=penalty, rounds=10, dtype="float64"
+        net,
+        graph=graph,
+        node="town",
+        alpha=alpha,
+        penalty=penalty,
+        method="algorithm1",
+        gamma=1.0,
+        rounds=10,
+        dtype="float64",
     ).fit(X, y)
     data = LocalData.from_long(X[["a", "b"]].to_numpy(), y, X["town"], graph.ids)
     looped = graph if alpha else Graph(TOWNS[:5], [], [])
@@ -147,7 +155,14 @@ def test_coupled_networks_beat_local_ones():
 def test_history_ledger_and_status():
     X, y = rows()
     model = GTVNetRegressor(
-        small, graph=GRAPH, node="town", alpha=0.2, rounds=30, lr=0.03, random_state=0
+        small,
+        graph=GRAPH,
+        node="town",
+        alpha=0.2,
+        penalty="l2",
+        rounds=30,
+        lr=0.03,
+        random_state=0,
     ).fit(X, y)
     P = 2 * 8 + 8 + 8 + 1
     assert model.status_ == "uncertified" and len(model.history_) == model.rounds_ == 30
@@ -228,15 +243,8 @@ def test_nodes_that_no_data_reach_keep_their_start():
 def test_what_cannot_be_stacked_is_refused():
     X, y = rows()
 
-    def batch_norm(d):
-        return nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-
-    for module, message in (
-        (batch_norm, "must not keep running statistics.*LayerNorm"),
-        (lambda d: nn.AvgPool1d(d), "must have parameters to train"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            GTVNetRegressor(module, graph=GRAPH, node="town", rounds=1).fit(X, y)
+    with pytest.raises(ValueError, match="must have parameters to train"):
+        GTVNetRegressor(nn.AvgPool1d, graph=GRAPH, node="town", rounds=1).fit(X, y)
     for options, message in (
         ({"rounds": 0}, "rounds must be an integer >= 1"),
         ({"alpha": -1.0}, "alpha must be finite and >= 0"),

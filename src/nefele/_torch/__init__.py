@@ -1,0 +1,1 @@
+"""What all networks of torch need: torch itself, seeds, threads, building, losses of rows."""

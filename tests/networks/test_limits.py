@@ -1,0 +1,127 @@
+"""Without coupling networks are trained alone; with the strongest one there is one for all.
+
+Both against plain loops over modules of torch that are given the same batches.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nefele import Graph
+from nefele.networks import GTVNetClassifier
+from nefele.networks.rounds import BETAS
+from tests.networks.images import CONVOLUTION, IDS, PATH, images
+
+OPTIONS = {"rounds": 12, "prox_steps": 3, "batch_size": 4, "lr": 0.02, "random_state": 7}
+COMPLETE = Graph.from_edges([("a", "b"), ("a", "c"), ("b", "c")])
+
+
+def mlp():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+def convolution():
+    torch.manual_seed(1)
+    return CONVOLUTION()
+
+
+def optimiser(name, net, lr):
+    if name == "sgd":
+        return torch.optim.SGD(net.parameters(), lr)
+    return torch.optim.Adam(net.parameters(), lr, betas=BETAS, amsgrad=True)
+
+
+def batches(seed, node, count, size, steps):
+    """Rows of one node: every row once before any comes again."""
+    rows = np.concatenate(
+        [np.random.default_rng([seed, node, e]).permutation(count) for e in range(steps)]
+    )
+    return [rows[t * size : (t + 1) * size] for t in range(steps)]
+
+
+def by_hand(net, X, y, optimizer, together):
+    """Parameters of the nodes a, b, c, trained alone or as one network by plain loops."""
+    seed = int(np.random.RandomState(OPTIONS["random_state"]).randint(2**31 - 1))
+    steps, size = OPTIONS["rounds"] * OPTIONS["prox_steps"], OPTIONS["batch_size"]
+    nets = [net] * 3 if together else [copy.deepcopy(net) for _ in range(3)]
+    found = [optimiser(optimizer, one, OPTIONS["lr"]) for one in nets[: 1 if together else 3]]
+    drawn = [batches(seed, i, (np.array(IDS) == n).sum(), size, steps) for i, n in enumerate("abc")]
+    for t in range(steps):
+        k = t // OPTIONS["prox_steps"]
+        for one in found:
+            one.param_groups[0]["lr"] = OPTIONS["lr"] * min(1, 2 * (1 - k / OPTIONS["rounds"]))
+            one.zero_grad()
+        for i, node in enumerate("abc"):
+            at = np.flatnonzero(np.array(IDS) == node)[drawn[i][t]]
+            z = nets[i](torch.tensor(X[at]))
+            loss = nn.functional.cross_entropy(z, torch.tensor(y[at]))
+            (loss / 3 if together else loss).backward()
+        for one in found:
+            one.step()
+    flat = [nn.utils.parameters_to_vector(one.parameters()).detach().numpy() for one in nets]
+    return np.array(flat)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("make", [mlp, convolution])
+@pytest.mark.parametrize("penalty", ["l2", "squared_l2"])
+def test_alpha_zero_is_local_training(make, optimizer, penalty):
+    X, y = images()
+    model = GTVNetClassifier(
+        make(), graph=PATH, alpha=0.0, penalty=penalty, optimizer=optimizer, **OPTIONS
+    ).fit(X, y, node_ids=IDS)
+    expected = by_hand(make(), X, y, optimizer, together=False)
+    np.testing.assert_allclose(model.parameters_, expected, atol=1e-5)
+    assert np.abs(expected[0] - expected[1]).max() > 0.01
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("make", [mlp, convolution])
+@pytest.mark.parametrize(("graph", "hub"), [(PATH, 0.0), (COMPLETE, 0.0), (PATH, 0.3), (None, 1.0)])
+def test_huge_alpha_is_one_network_for_all(make, optimizer, graph, hub):
+    X, y = images()
+    model = GTVNetClassifier(
+        make(),
+        graph=graph,
+        hub=hub,
+        alpha=1e9,
+        penalty="squared_l2",
+        optimizer=optimizer,
+        **OPTIONS,
+    ).fit(X, y, node_ids=IDS)
+    expected = by_hand(make(), X, y, optimizer, together=True)
+    np.testing.assert_allclose(model.parameters_, expected, atol=1e-5)
+    if hub:
+        np.testing.assert_allclose(model.centre_, expected[0], atol=1e-5)
+
+
+def test_a_star_without_data_at_its_centre_is_a_complete_graph():
+    """Squared differences to a free centre are those of all pairs, over the number of nodes."""
+    X, y = images()
+    found = [
+        GTVNetClassifier(
+            mlp(), graph=graph, hub=hub, alpha=alpha, penalty="squared_l2", **OPTIONS
+        ).fit(X, y, node_ids=IDS)
+        for graph, hub, alpha in ((None, 1.0, 0.6), (COMPLETE, 0.0, 0.2))
+    ]
+    np.testing.assert_allclose(found[0].parameters_, found[1].parameters_, atol=1e-6)
+    middle = found[0].parameters_.mean(axis=0)
+    np.testing.assert_allclose(found[0].centre_, middle, atol=1e-6)
+    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1e3])
+def test_steps_stay_stable_and_the_spread_falls_with_alpha(alpha):
+    X, y = images()
+    model = GTVNetClassifier(
+        mlp(), graph=PATH, alpha=alpha, penalty="squared_l2", **(OPTIONS | {"rounds": 40})
+    ).fit(X, y, node_ids=IDS)
+    assert model.history_[-1].loss < 0.6 * 3 * np.log(3)
+    weaker = GTVNetClassifier(
+        mlp(), graph=PATH, alpha=alpha / 10, penalty="squared_l2", **(OPTIONS | {"rounds": 40})
+    ).fit(X, y, node_ids=IDS)
+    assert model.history_[-1].spread < weaker.history_[-1].spread
