@@ -44,7 +44,9 @@ class NetworksBase(ShapedRows, Network):
     node: Any = None
     form: str = "auto"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, node_ids: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, node_ids: Any = None
+    ) -> Self:
         """Fit one network per node of the graph.
 
         Parameters

@@ -75,7 +75,7 @@ class NetLearner:
         model = self.model(w, scales)
         none = np.zeros(0)
         rest = (learner.rows, scales, alpha, fitted, none, none, scores, everywhere)
-        found = (ids.tolist(), {}, np.zeros((len(ids), 0)), None, *rest)
+        found: tuple[Any, ...] = (ids.tolist(), {}, np.zeros((len(ids), 0)), None, *rest)
         return Networked(*found, model, w)
 
     # -- rounds ---------------------------------------------------------------------------------
