@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 # The package with what it needs, enough for the demo; and the tools of developers on top of it.
 BARE := $(VENV)/.bare
 STAMP := $(VENV)/.installed
-INSTALL := -m pip install --quiet --disable-pip-version-check
+# Bytecode is written for what is imported, not for all that is there: 100 MB and seconds less.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-slow test-lowest lint bench bench-quick bench-peers bench-sites \
+.PHONY: demo test test-slow test-lowest lint docs dist bench bench-quick bench-peers bench-sites \
   bench-sites-peers bench-engines bench-every bench-grouped bench-robust check-byzfl clean
 
 demo: $(BARE)
@@ -46,6 +47,34 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site: build/docs/html/index.html. Its tools have an environment of their own.
+DOCS := .venv-docs
+
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/python -m sphinx -b html -W --keep-going -j auto docs build/docs/html
+	$(DOCS)/bin/python docs/_ext/check_site.py build/docs/html
+	$(DOCS)/bin/python docs/_ext/check_reference.py build/docs/html
+	@echo "The site: build/docs/html/index.html"
+
+$(DOCS)/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python $(INSTALL) -e ".[docs]"
+	@touch $@
+
+# What is released: an sdist and a wheel in dist/, built and examined; see docs/releasing.md.
+DIST := .venv-dist
+
+dist: $(DIST)/.installed
+	rm -rf dist
+	$(DIST)/bin/python -m build --outdir dist .
+	$(DIST)/bin/python -m twine check --strict dist/*
+	$(DIST)/bin/check-wheel-contents dist/*.whl
+
+$(DIST)/.installed:
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python $(INSTALL) "build>=1.2" "twine>=6.1" "check-wheel-contents>=0.6"
+	@touch $@
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
@@ -120,4 +149,4 @@ $(STAMP): $(BARE)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest-* $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest-* $(DOCS) $(DIST) build dist $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,8 @@ its rows arrive. For ids outside the graph there is the pooled model, or the nea
 Run it: python examples/cold_start.py
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -40,6 +42,28 @@ def main() -> None:
         model.partial_fit(more[["id", "x"]], more["y"])
         print(f"after {count:2d} more rows                     {slope('sensor 6'):6.2f}")
     print(f"a visitor, by the nearest sensor       {slope('visitor'):6.2f}")
+
+
+def picture() -> Any:
+    """The slope of the new sensor as its rows arrive."""
+    import matplotlib.pyplot as plt
+
+    counts, found = [0, 1, 2, 4, 8, 16, 32], []
+    for count in counts:
+        rng = np.random.default_rng(0)
+        rows = pd.concat([readings(name, 10, rng) for name in LINE if name != "sensor 6"])
+        rows = pd.concat([rows, readings("sensor 6", count, np.random.default_rng(1))])
+        model = GTVRegressor(LINKS, node="id", alpha=0.2).fit(rows[["id", "x"]], rows["y"])
+        found.append(model.coef_[list(model.nodes_).index("sensor 6"), 0])
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    ax.plot(counts, found, marker="o", label="fitted")
+    ax.axhline(-1, color="#999999", lw=1, ls="--", label="its neighbours")
+    ax.axhline(-2, color="#222222", lw=1, label="its own truth")
+    ax.set(xlabel="rows of sensor 6", ylabel="slope")
+    ax.set_xscale("symlog", base=2)
+    ax.set_xticks(counts, counts)
+    ax.legend(frameon=False)
+    return figure
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ graphs learnt from the rows. Last, a link that should not be there is found.
 Run it: python examples/learn_the_graph.py
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -52,6 +54,25 @@ def main() -> None:
     model = nefele.GTVRegressor(wrong, node="shop", alpha=0.5).fit(X, y)
     print("\nwith a wrong link between shop 00 and shop 01:")
     print(graph_diagnostics(wrong, model))
+
+
+def picture() -> Any:
+    """The learnt graph: shops by the kind that nobody told."""
+    import matplotlib.pyplot as plt
+
+    X, y, kind = make_shops()
+    model = nefele.GTVRegressor(LossGraph(), node="shop", alpha=0.5, standardize=False).fit(X, y)
+    graph, at = model.graph_, model.coef_
+    figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    spread = at + 0.15 * np.random.default_rng(0).normal(size=at.shape)
+    for i, j in zip(graph.head, graph.tail, strict=True):
+        ax.plot(*spread[[i, j]].T, color="#cccccc", lw=0.8, zorder=1)
+    for k, colour in enumerate(("#0072B2", "#D55E00", "#009E73")):
+        ax.scatter(*spread[kind == k].T, color=colour, label=f"kind {k}", zorder=2)
+        ax.scatter(*SLOPES[k], color="#222222", marker="x", s=60, zorder=3)
+    ax.set(xlabel="effect of price (moved apart a little)", ylabel="effect of rain")
+    ax.legend(frameon=False)
+    return figure
 
 
 if __name__ == "__main__":

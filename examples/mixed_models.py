@@ -8,6 +8,8 @@ set of weather and hours, and the links drop one message in five.
 Run it: python examples/mixed_models.py
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
@@ -99,6 +101,33 @@ def main() -> None:
     print(f"the building without rows {error(coupled, ~off):6.3f}")
     print()
     print(model.ledger_.summary())
+
+
+def picture() -> Any:
+    """One day of three offices with unlike models, before and after they talk to each other."""
+    import matplotlib.pyplot as plt
+
+    train = measure(4, np.random.default_rng(0))
+    X, y = train.drop(columns="power"), train["power"]
+    names = ["B09", "B10", "B12"]  # a random forest, a support vector machine, a line
+    some = X["building"].isin(names)
+    links = pd.DataFrame({"source": names[:2], "target": names[1:]})
+    models = {name: KINDS[NAMES.index(name) % len(KINDS)] for name in names}
+    public = pd.DataFrame(
+        {"outside": np.resize([-5.0, 5.0, 15.0], 72), "hour": np.resize(range(24), 72)}
+    )
+    day = pd.DataFrame({"outside": 5.0, "hour": np.arange(24.0)})
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    for ax, alpha, title in zip(axes, (0.0, 0.3), ("each alone", "coupled"), strict=True):
+        model = FedRelaxRegressor(
+            models, graph=links, node="building", alpha=alpha, X_shared=public, random_state=0
+        ).fit(X[some], y[some])
+        for name in names:
+            ax.plot(day["hour"], model.predict(day.assign(building=name)), label=name)
+        ax.set(title=title, xlabel="hour, 5 degrees outside")
+    axes[0].set_ylabel("power, kW")
+    axes[0].legend(frameon=False)
+    return figure
 
 
 if __name__ == "__main__":

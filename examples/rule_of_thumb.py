@@ -8,6 +8,8 @@ fewest rows made of?
 Run it: python examples/rule_of_thumb.py
 """
 
+from typing import Any
+
 import numpy as np
 
 import nefele
@@ -46,6 +48,25 @@ def main() -> None:
     one = found.prediction([28.0, 10.0])
     left = one.without("shop 4")
     print(f"28 degrees, 10 hours of sun: {one.value:.1f} cones; {left:.1f} without shop 4")
+
+
+def picture() -> Any:
+    """What nearness to the rule costs."""
+    import matplotlib.pyplot as plt
+
+    X, y, ids = make_sales()
+    rule = np.where(X[:, 0] > 15, 10 + 2.0 * (X[:, 0] - 15), np.nan)
+    street = nefele.Graph.from_edges(list(zip(SHOPS, SHOPS[1:], strict=False)))
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for strength in (0.0, 0.1, 0.3, 1.0, 3.0, 10.0):
+        model = nefele.GTVRegressor(street, penalty="squared_l2", alpha=0.5, explainable=strength)
+        predicted = model.fit(X, y, node_ids=ids, signal=rule).predict(X, node_ids=ids)
+        away = np.sqrt(np.nanmean((predicted - rule) ** 2))
+        error = np.sqrt(((predicted - y) ** 2).mean())
+        ax.scatter(away, error, color="#0072B2")
+        ax.annotate(f"{strength:g}", (away, error), xytext=(5, 4), textcoords="offset points")
+    ax.set(xlabel="distance from the rule", ylabel="error", title="strength of the rule")
+    return figure
 
 
 if __name__ == "__main__":

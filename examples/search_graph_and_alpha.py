@@ -6,6 +6,8 @@ each training fold, so that nothing of the held-out rows leaks into them.
 Run it: python examples/search_graph_and_alpha.py
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GridSearchCV, KFold
@@ -52,6 +54,24 @@ def main() -> None:
     print(f"root mean squared error, neighbours by name   {-best[False]:.2f}")
     print(f"root mean squared error, learnt neighbours    {-best[True]:.2f}")
     print("chosen:", {k.removeprefix("gtvregressor__"): v for k, v in search.best_params_.items()})
+
+
+def picture() -> Any:
+    """Errors at held-out rows along alpha, for both graphs."""
+    import matplotlib.pyplot as plt
+
+    X, y = make_meters()
+    wrong = nefele.graphs.chain(N_METERS, nodes=sorted(X["meter"].unique()))
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for name, graph in {"neighbours by name": wrong, "learnt": MomentsKNN(k=4)}.items():
+        search = nefele.GTVRegressorCV(
+            graph, node="meter", penalty="l2", alphas=[0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+        ).fit(X, y)
+        error = np.sqrt(-search.cv_results_["mean_test_score"])
+        ax.semilogx(search.cv_results_["alpha"], error, marker="o", label=name)
+    ax.set(xlabel="alpha", ylabel="error at held-out rows")
+    ax.legend(frameon=False)
+    return figure
 
 
 if __name__ == "__main__":

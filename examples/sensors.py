@@ -8,6 +8,8 @@ nefele over the graph of near neighbours.
 Run it: python examples/sensors.py
 """
 
+from typing import Any
+
 import numpy as np
 
 import nefele
@@ -47,6 +49,23 @@ def main() -> None:
     for name, w in (("pooled", pooled), ("nefele", result.w)):
         print(f"{name:38} {error(w, data.labelled)}  {error(w, ~data.labelled)}")
     print(f"certified gap {result.gap:.1e} ({result.certificate}, {result.status})")
+
+
+def picture() -> Any:
+    """The field: the effect of the first reading at each sensor; hollow without data."""
+    import matplotlib.pyplot as plt
+
+    graph, data, _ = make_network()
+    slope = nefele.solve(nefele.Problem(graph, data, penalty="l2", lam=0.3)).w[:, 0]
+    place = np.random.default_rng(0).random((N_SENSORS, 2))
+    figure, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
+    ax.plot(*place[np.array([graph.head, graph.tail])].transpose(2, 0, 1), color="#cccccc", lw=0.8)
+    shown = ax.scatter(*place.T, c=slope, s=55, vmin=-1, vmax=2, cmap="cividis", zorder=2)
+    ax.scatter(*place[~data.labelled].T, color="white", s=12, zorder=3)
+    ax.axvline(0.5, color="#222222", lw=1, ls=":")
+    ax.set(title="The truth is 2 west of the dotted line, -1 east of it", xticks=[], yticks=[])
+    figure.colorbar(shown, label="fitted effect; a white dot: no data")
+    return figure
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 Run it: python examples/us_states.py
 """
 
+from typing import Any
+
 import pandas as pd
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold
@@ -34,6 +36,23 @@ def main() -> None:
     for name, fit in fits.items():
         print(f"{name:17} {mean_squared_error(y_test, fit.predict(X_test)):.5f}")
     print(f"alpha {search.best_params_['alpha']:g}, certified gap {fits['coupled'].dual_gap_:.1e}")
+
+
+def picture() -> Any:
+    """Errors in years that were not used, by the strength of the coupling."""
+    import matplotlib.pyplot as plt
+
+    states = nefele.datasets.load_states()
+    train, test = (table(part) for part in nefele.datasets.split_states(states, seed=0))
+    alphas = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0]
+    errors = []
+    for alpha in alphas:
+        model = nefele.GTVRegressor(states.graph, node="state", alpha=alpha).fit(*train)
+        errors.append(mean_squared_error(test[1], model.predict(test[0])))
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    ax.loglog(alphas, errors, marker="o")
+    ax.set(xlabel="alpha: own data only to the left, one model to the right", ylabel="test error")
+    return figure
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\{toctree\}|\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page):

@@ -51,6 +51,7 @@ ESTIMATOR_EXAMPLES = {
     "learn_the_graph": None,
     "precision_over_time": ("coupled over time  error", "each time alone    error"),
     "private_clinics": None,
+    "personal_digits": ("coupling chosen", "own pictures only"),
     "mixed_models": ("coupled by predictions", "each building alone"),
     "rule_of_thumb": ("     3.0", "     0.0"),  # a strong signal is nearer to the rule
     "search_graph_and_alpha": ("learnt neighbours", "neighbours by name"),

@@ -2,12 +2,14 @@ import contextlib
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT, blocks
 from tests.waiting import LONG
 
 HEAVY = ("numba", "sklearn", "pandas", "polars", "matplotlib")
@@ -256,3 +258,15 @@ def test_interrupt_ends_the_demo():
         check=False,
     )
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_the_commands_of_the_readme_run_as_printed(tmp_path):
+    shell = [text for language, text, _ in blocks(ROOT / "README.md") if language == "sh"]
+    lines = [line for line in "".join(shell).splitlines() if line.startswith("nefele ")]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert [words[0] for words in commands] == ["demo", "fit"]
+    with contextlib.chdir(tmp_path):
+        for words in commands:
+            done = nefele(*words)
+            assert done.returncode == 0, done.stderr
+    assert (tmp_path / "first" / "report.html").is_file()

@@ -78,6 +78,7 @@ def test_all_networks_at_once_are_a_loop_over_modules(alpha, penalty):
         alpha=alpha,
         penalty=penalty,
         method="algorithm1",
+        gamma=1.0,
         rounds=10,
         dtype="float64",
     ).fit(X, y)
@@ -154,7 +155,14 @@ def test_coupled_networks_beat_local_ones():
 def test_history_ledger_and_status():
     X, y = rows()
     model = GTVNetRegressor(
-        small, graph=GRAPH, node="town", alpha=0.2, rounds=30, lr=0.03, random_state=0
+        small,
+        graph=GRAPH,
+        node="town",
+        alpha=0.2,
+        penalty="l2",
+        rounds=30,
+        lr=0.03,
+        random_state=0,
     ).fit(X, y)
     P = 2 * 8 + 8 + 8 + 1
     assert model.status_ == "uncertified" and len(model.history_) == model.rounds_ == 30

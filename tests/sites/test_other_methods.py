@@ -14,7 +14,7 @@ from nefele.sites.introducing import Card
 from nefele.sites.learning import Learner
 from nefele.sites.links import network
 from nefele.sites.members import Edge
-from nefele.sites.predicting import program_of
+from nefele.sites.programs import program_of
 from nefele.sites.results import answers, site_model
 from nefele.sites.rows import read_rows, read_shared
 from tests.e2e.commands import run

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class FedRelaxBase(RowsBase):
 
     # -- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Self:
         """Fit one model per node of the graph.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +126,7 @@ class RelaxedBoosting(BoostingBase):
         *,
         node_ids: Any,
         told: Callable[[], object] | None = None,
-    ) -> RelaxedBoosting:
+    ) -> Self:
         """Choose a strength and fit; `told` is called after each of `N_FITS` steps."""
         X, y, ids = self._take(X, y, node_ids)
         weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)

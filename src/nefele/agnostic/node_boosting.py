@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class NodeBoosting(BoostingBase):
         self.task = task
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any) -> NodeBoosting:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any) -> Self:
         """Fit to all rows; node_ids has the node of each."""
         X, y, ids = self._take(X, y, node_ids)
         column = ids.astype(str)[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, node_ids: Any = None) -> TableEncoder:
+    def fit(self, X: Any, y: Any = None, *, node_ids: Any = None) -> Self:
         """Learn levels, fills and parts of dates.
 
         Parameters

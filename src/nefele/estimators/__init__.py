@@ -7,9 +7,9 @@ from nefele.estimators.cv import GTVClassifierCV, GTVRegressorCV
 from nefele.estimators.graph_selector import GraphSelectorCV
 from nefele.estimators.intervals import Intervals, bootstrap_intervals
 from nefele.estimators.keeping import KeepNode, keep_node
+from nefele.estimators.loading import load
 from nefele.estimators.regressor import GTVRegressor
 from nefele.estimators.residual_plots import plot_residuals
-from nefele.estimators.saving import load
 from nefele.estimators.smoother import GraphSignalSmoother
 from nefele.graph_learning.builders import GraphBuilder, MomentsKNN, SpatialKNN, TrainingRows
 from nefele.selection.splits import ForwardWithinNode, WithinNodeKFold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         *,
         node_ids: Any = None,
         signal: Any = None,
-    ) -> Any:
+    ) -> Self:
         """Fit one model per node of the graph.
 
         Parameters

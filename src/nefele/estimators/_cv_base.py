@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from nefele._checks import Array, check_count
-from nefele._draw.pictures import draw_candidates, draw_scores
 from nefele.estimators import choosing, fitting, private, private_search
 from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
+from nefele.estimators.fitted_search import FittedSearch
 from nefele.estimators.nodes import split_nodes
-from nefele.estimators.reporting import view_of
-from nefele.report import write_report
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
@@ -32,30 +29,8 @@ from nefele.selection.judge import Scorer
 from nefele.selection.verdict import Verdict
 from nefele.selection.widening import joined, widen
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _BASELINES = ("own", "pooled")
 _OWN = ("alphas", "n_alphas", "cv", "scoring", "one_se", "n_jobs")
-_COPIED = (
-    "nodes_",
-    "coef_",
-    "intercept_",
-    "centre_coef_",
-    "centre_intercept_",
-    "clusters_",
-    "graph_",
-    "dual_gap_",
-    "status_",
-    "n_iter_",
-    "history_",
-    "n_features_in_",
-    "feature_names_in_",
-    "group_level_",
-    "encoder_",
-    "classes_",
-    "privacy_",
-)
 
 
 def _scores(folds: list[Fold]) -> Array:
@@ -65,7 +40,7 @@ def _scores(folds: list[Fold]) -> Array:
 
 
 @dataclass(eq=False, repr=False)
-class GTVBaseCV(GTVParameters):
+class GTVBaseCV(FittedSearch, GTVParameters):
     """Choice of alpha; a subclass names the estimator and its default score."""
 
     _estimator: ClassVar[type[GTVBase]]
@@ -106,7 +81,7 @@ class GTVBaseCV(GTVParameters):
         node_ids: Any = None,
         groups: Any = None,
         signal: Any = None,
-    ) -> Any:
+    ) -> Self:
         """Choose alpha by cross-validation, then fit with it to all rows.
 
         Parameters
@@ -335,156 +310,3 @@ class GTVBaseCV(GTVParameters):
         final = design.with_alpha(self.alpha_)
         self.best_estimator_ = fitting.fit_design(model, rows, final, start.w, start.u)
         self._copy(model)
-
-    def _copy(self, model: Any) -> None:
-        for name in _COPIED:
-            if hasattr(model, name):
-                setattr(self, name, copy.copy(getattr(model, name)))
-            elif hasattr(self, name):
-                delattr(self, name)
-
-    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
-        """The target of each row, or its likeliest class, by its own model; shape (n_rows,)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X, node_ids=node_ids)
-
-    def coef_frame(self, level: float | None = None) -> pl.DataFrame:
-        """The models of all nodes as a table, see the same of the estimator with a fixed alpha."""
-        check_is_fitted(self)
-        return self.best_estimator_.coef_frame(level)
-
-    def common_frame(self, level: float = 0.9) -> pl.DataFrame:
-        """The common coefficients and their tests, see the estimator with a fixed alpha."""
-        check_is_fitted(self)
-        return self.best_estimator_.common_frame(level)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Scores along alpha beside own data and one model, or the couplings compared.
-
-        Needs matplotlib. With `penalty="auto"` the errors of all couplings that were compared.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Examples
-        --------
-        >>> import matplotlib; matplotlib.use("agg")
-        >>> import nefele
-        >>> states = nefele.datasets.load_states()
-        >>> model = nefele.GTVRegressorCV(states.graph)
-        >>> model.fit(states.X[:, :1], states.y, node_ids=states.node_ids).plot().get_xlabel()[:25]
-        'error at left-out rows; t'
-        """
-        check_is_fitted(self)
-        if hasattr(self, "candidates_"):
-            names = [str(one["coupling"]) for one in self.candidates_]
-            errors = np.array([one["error"] for one in self.candidates_])
-            return draw_candidates(names, errors, self.coupling_, ax)
-        rivals = {
-            "own data only": self.baseline_scores_["own"],
-            "one model": self.baseline_scores_["pooled"],
-        }
-        found = self.cv_results_
-        mean, spread = found["mean_test_score"], found["std_test_score"]
-        return draw_scores(found["alpha"], mean, spread, self.alpha_, rivals, ax)
-
-    def report(
-        self,
-        path: Any,
-        *,
-        title: str | None = None,
-        positions: Any = None,
-        geographic: bool = False,
-    ) -> None:
-        """Write the report of the fit, one HTML file that opens without a network.
-
-        Errors at held-out rows, whether coupling helps, the network, the models along alpha, and
-        the proof, as in the report of `nefele fit`.
-
-        Parameters
-        ----------
-        path : str or Path
-            The HTML file; an older one stays whole until the new one is complete.
-        title : str, optional
-        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
-            Where the nodes are drawn; by default by forces.
-        geographic : bool
-            Whether positions are (longitude, latitude).
-
-        Examples
-        --------
-        >>> import nefele, tempfile
-        >>> states = nefele.datasets.load_states()
-        >>> model = nefele.GTVRegressorCV(states.graph)
-        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(f"{folder}/report.html", title="States")
-        """
-        check_is_fitted(self)
-        model, track = self.best_estimator_, None
-        if len(self.alphas_) > 1 and hasattr(model, "_rows") and not hasattr(self, "privacy_"):
-            track = fitting.track_along(model, self.alphas_, self.best_index_)
-        view = view_of(model, self, track, title, positions, geographic)
-        write_report(view, path)
-
-    def save(self, path: Any, *, rows: bool = False) -> None:
-        """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""
-        check_is_fitted(self)
-        self.best_estimator_.save(path, rows=rows)
-
-    def summary(self) -> str:
-        """The choice in words: scores, baselines, whether coupling helps, the clearest clusters.
-
-        Returns
-        -------
-        str
-        """
-        check_is_fitted(self)
-        results, k = self.cv_results_, self.best_index_
-        count = results["n_clusters"][k]
-        rule = " (one standard error from the best)" if self.one_se else ""
-        if hasattr(self, "coupling_"):
-            return "\n".join(
-                [
-                    f"coupling: {self.coupling_}",
-                    f"score {self.best_score_:.4g} at left-out rows; own data only: "
-                    f"{self._own_words()}; one model: {self.baseline_scores_['pooled']:.4g}",
-                    self.verdict_.text(),
-                ]
-            )
-        lines = [
-            f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
-            f"held-out rows, {count} cluster{'s' if count != 1 else ''}",
-            f"own data only: {self._own_words()}; one model: {self.baseline_scores_['pooled']:.4g}",
-            self.verdict_.text(),
-        ]
-        if self.clearest_clusters_ is None:
-            lines.append("No clear clusters: no partition lasts along the path.")
-        else:
-            count = int(self.clearest_clusters_.max()) + 1
-            high, low = self._steady or (self.clearest_alpha_, self.clearest_alpha_)
-            lines.append(
-                f"clearest clusters: {count}, at alpha {self.clearest_alpha_:.4g}; nearly the same "
-                f"from {high:.3g} down to {low:.3g}"
-            )
-        if self.n_left_out_:
-            lines.append(
-                f"{self.n_left_out_} held-out rows were not judged: the graph of their fold does "
-                "not know their node."
-            )
-        if hasattr(self, "privacy_"):
-            lines.append(self.privacy_.text())
-        return "\n".join(lines)
-
-    def _own_words(self) -> str:
-        if not self._n_own:
-            return "not possible, the nodes of held-out rows have no training rows"
-        bare = self._n_judged - self._n_own
-        rest = f" ({bare} of {self._n_judged} held-out rows, of nodes without training rows, by "
-        words = f"{self.baseline_scores_['own']:.4g}"
-        return f"{words}{rest}the pooled model)" if bare else words

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_consistent_length
 
 from nefele._checks import Array
 from nefele._ids import describe
+from nefele.estimators._available import available_if
 from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsClassifier
 from nefele.losses import Hinge, Logistic, Loss, Multinomial, SquaredHinge
@@ -84,7 +85,7 @@ group_level_, encoder_, privacy_, clipped_share_
         *,
         node_ids: Any = None,
         forget: float = 1.0,
-    ) -> GTVClassifier:
+    ) -> Self:
         """Fit again with new rows added, starting from the model so far.
 
         Parameters
@@ -122,7 +123,7 @@ group_level_, encoder_, privacy_, clipped_share_
         """Logarithms of the probabilities, shape (n_rows, n_classes)."""
         return np.log(self.predict_proba(X, node_ids=node_ids))
 
-    def predict(self, X: Any, *, node_ids: Any = None) -> Any:
+    def predict(self, X: Any, *, node_ids: Any = None) -> NDArray[Any]:
         """The likeliest class of each row by its own model, shape (n_rows,)."""
         z = self._raw(X, node_ids)
         best = z.argmax(axis=1) if z.ndim == 2 else (z > 0).astype(np.int64)

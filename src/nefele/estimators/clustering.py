@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     n_alphas: int = 50
     tol: float = 1e-6
 
-    def fit(self, X: Any, y: Any = None) -> ConvexClustering:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the clusters of the rows of X.
 
         Parameters

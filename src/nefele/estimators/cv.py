@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
+from nefele.estimators._available import available_if
 from nefele.estimators._cv_base import GTVBaseCV
 from nefele.estimators.classifier import GTVClassifier
 from nefele.estimators.regressor import GTVRegressor
@@ -135,6 +136,12 @@ unseen, solver, tol, max_iter
     """
 
     _estimator = GTVRegressor
+    best_estimator_: GTVRegressor
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> Array:
+        """Predictions of each row's own model, shape (n_rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
         """Coefficient of determination R^2 of the predictions over all rows."""
@@ -155,7 +162,7 @@ class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
 unseen, solver, tol, max_iter
         See `GTVClassifier`; a loss of None is its default. A graph builder learns a graph in each
         fold, from its training rows.
-    penalty, features, scale, hub, alphas, n_alphas, one_se, n_jobs
+    penalty, features, scale, hub, explainable, alphas, n_alphas, one_se, n_jobs
         See `GTVRegressorCV`.
     cv : int, splitter or iterable of (train, test), optional
         See `GTVRegressorCV`; folds draw their rows at random, since rows are often sorted by
@@ -188,7 +195,14 @@ n_left_out_
 
     _estimator = GTVClassifier
     _shuffle = True
+    best_estimator_: GTVClassifier
+    classes_: NDArray[Any]
     _advice = ", or where classes can be separated or a fold lacks one, use Logistic(l2=1e-3)"
+
+    def predict(self, X: Any, *, node_ids: Any = None) -> NDArray[Any]:
+        """The likeliest class of each row by its own model, shape (n_rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def decision_function(self, X: Any, *, node_ids: Any = None) -> Array:
         """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class."""

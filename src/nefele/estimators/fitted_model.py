@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from nefele._checks import Array
+from nefele.encoding.encoder import TableEncoder
 from nefele.estimators import saving
 from nefele.estimators.coefficients import table_of_common, table_of_models
 from nefele.estimators.reporting import view_of
 from nefele.graph import Graph
+from nefele.privacy import Spent
 from nefele.report import write_report
+from nefele.result import Record
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,9 +27,24 @@ class FittedModel(BaseEstimator):
     """The part of `GTVRegressor` and `GTVClassifier` that is asked after the fit."""
 
     alpha: float
-    nodes_: NDArray[Any]
-    graph_: Graph
+
+    centre_coef_: Array
+    centre_intercept_: Any
+    clusters_: NDArray[np.int64]
+    coef_: Array
     dual_gap_: float
+    encoder_: TableEncoder
+    feature_names_in_: NDArray[Any]
+    graph_: Graph
+    group_level_: list[Any]
+    history_: list[Record]
+    intercept_: Array
+    n_features_in_: int
+    n_iter_: int
+    nodes_: NDArray[Any]
+    pooled_coef_: Array
+    pooled_intercept_: Any
+    privacy_: Spent
     status_: str
 
     def save(self, path: Any, *, rows: bool = False) -> None:

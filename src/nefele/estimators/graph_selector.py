@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, type_name
 from nefele._ids import distinct
 from nefele.estimators import fitting
+from nefele.estimators._available import available_if
 from nefele.estimators._cv_base import GTVBaseCV
 from nefele.estimators.cv import GTVRegressorCV
 from nefele.estimators.design import Rows
@@ -105,7 +105,7 @@ class GraphSelectorCV(BaseEstimator):
         self.max_complete = max_complete
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Self:
         """Compare the graphs, then fit with the best one to all rows.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class KeepNode(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = get_tags(self.transformer).input_tags.allow_nan
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> KeepNode:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer to the columns that are no ids.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -154,7 +154,7 @@ class GTVRegressor(RowsRegressor, GTVBase):
         *,
         node_ids: Any = None,
         forget: float = 1.0,
-    ) -> GTVRegressor:
+    ) -> Self:
         """Fit again with new rows added, starting from the model so far.
 
         The result is that of `fit` on all rows up to the tolerance; the estimator keeps the rows

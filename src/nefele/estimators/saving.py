@@ -1,32 +1,23 @@
-"""Saved models: one file of plain arrays and JSON, nothing that is executed when it is read."""
+"""Saved models: one file of plain arrays and JSON; `loading.py` is the way back."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele import graph_learning, losses, penalties, privacy
+from nefele import graph_learning, losses, penalties
 from nefele._checks import type_name
 from nefele._files import clear_parts
-from nefele._records import VersionError, read_record, write_record
+from nefele._records import write_record
 from nefele.encoding.encoder import TableEncoder
-from nefele.estimators._restoring import (
-    FITTED,
-    check_restored,
-    checked_coordinates,
-    checked_layout,
-    checked_rows,
-)
 from nefele.estimators.design import Rows
 from nefele.estimators.layout import Layout
 from nefele.graph import Graph
-from nefele.graph_learning.builders import GraphBuilder
 from nefele.graph_learning.coordinates import Coordinates, as_coordinates
 from nefele.graphs import as_graph
 from nefele.losses import Loss
@@ -37,7 +28,7 @@ from nefele.result import Record
 FORMAT = "nefele model"
 VERSION = 2
 _OLD = 3600.0  # seconds after which what a process left half-written may be removed
-_PLAIN = (str, bool, int, float, type(None))
+PLAIN = (str, bool, int, float, type(None))
 _KEPT = ("_curve_weight", "_flow", "_layout", "_node_at", "_parameters", "_rows")
 
 
@@ -50,7 +41,7 @@ class _Packer:
     def pack(self, value: Any, what: str) -> Any:
         if isinstance(value, np.generic):
             value = value.item()
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             return value
         if isinstance(value, list | tuple):
             kind = "tuple" if isinstance(value, tuple) else "list"
@@ -120,69 +111,12 @@ class _Packer:
         return {"array": name}
 
 
-class _Unpacker:
-    """The way back; only what `_Packer` writes is understood."""
-
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self.arrays = arrays
-
-    def unpack(self, value: Any) -> Any:
-        if isinstance(value, _PLAIN):
-            return value
-        kind, content = next(iter(value.items()))
-        if kind in ("list", "tuple", "record"):
-            items = [self.unpack(item) for item in content]
-            return items if kind == "list" else Record(*items) if kind == "record" else tuple(items)
-        if kind == "dict":
-            return {self.unpack(k): self.unpack(v) for k, v in content}
-        if kind == "array":
-            return self.arrays[content]
-        if kind == "objects":
-            out = np.empty(len(content), dtype=object)
-            for i, item in enumerate(content):
-                out[i] = self.unpack(item)
-            return out
-        parts = {k: self.unpack(v) for k, v in (content if kind in _WHOLE else value["of"]).items()}
-        return _CLASSES[kind](content)(**parts) if kind not in _WHOLE else _WHOLE[kind](**parts)
-
-
-def _known(home: Any, base: Any) -> Any:
-    """Finds a class of a package by its exported name, and refuses everything else."""
-
-    def find(name: str) -> Any:
-        found = getattr(home, name) if name in home.__all__ else None
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise UnknownError(f"it needs a {name!r}, which this version does not know")
-        return found
-
-    return find
-
-
-class UnknownError(Exception):
-    """A file names something that this version of nefele does not have."""
-
-
-_WHOLE: dict[str, Any] = {
-    "coords": checked_coordinates,
-    "encoder": TableEncoder.from_state,
-    "graph": Graph,
-    "layout": checked_layout,
-    "rows": checked_rows,
-}
-_CLASSES: dict[str, Any] = {
-    "builder": _known(graph_learning, GraphBuilder),
-    "loss": _known(losses, Loss),
-    "penalty": _known(penalties, Penalty),
-    "privacy": _known(privacy, Bounds | Privacy | Spent),
-}
-
-
 def save(model: Any, path: Any, *, rows: bool = False) -> None:
     """Write a fitted estimator to one file, which replaces an old one as a whole or not at all.
 
     With `rows` the training rows are stored, which `partial_fit` needs.
     """
-    path = _as_path(path)
+    path = as_path(path)
     packer = _Packer()
     facts = {
         "class": type(model).__name__,
@@ -203,73 +137,10 @@ def save(model: Any, path: Any, *, rows: bool = False) -> None:
         ) from None
 
 
-def load(path: Any) -> Any:
-    """Read a model that was written by its `save`.
-
-    Nothing in the file is executed. Files of another format or version, damaged files and files
-    that name unknown classes are refused.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    The fitted estimator.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from nefele import GTVRegressor
-    >>> model = GTVRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(folder + "/line.nefele")
-    ...     again = load(folder + "/line.nefele")
-    >>> again.predict([[3.0]]).round(6)
-    array([7.])
-    """
-    path = _as_path(path)
-    if not os.path.isfile(path):  # False, too, for names that no file can have
-        raise ValueError(f"No model file {str(path)!r}.")
-    damaged = (
-        f"{str(path)!r} must be a model written by nefele; it is damaged or another kind of file."
-    )
-    try:
-        facts, arrays = read_record(path, FORMAT, VERSION)
-        return _restore(facts["class"], facts, _Unpacker(arrays))
-    except VersionError as error:
-        raise ValueError(
-            f"The model must have format version {VERSION}; {str(path)!r} has {error.found!r}. "
-            "Load it with the version of nefele that wrote it."
-        ) from None
-    except UnknownError as error:
-        raise ValueError(f"{str(path)!r} cannot be loaded: {error}.") from None
-    except OSError as error:
-        raise ValueError(f"{str(path)!r} cannot be read ({error.strerror}).") from None
-    except MemoryError:
-        raise
-    except Exception:  # a file made on purpose may hold anything in place of a part
-        raise ValueError(damaged) from None
-
-
-def _as_path(path: Any) -> Path:
+def as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
         raise ValueError(f'path must be the name of a file, such as "model.nefele"; got {path!r}.')
     return Path(os.fsdecode(path))
-
-
-def _restore(kind: str, facts: dict[str, Any], unpacker: _Unpacker) -> Any:
-    estimators: Any = import_module("nefele.estimators")
-    found = getattr(estimators, kind) if kind in estimators.__all__ else None
-    if not (isinstance(found, type) and hasattr(found, "save")):
-        raise UnknownError(f"it holds a {kind!r}, which this version does not know")
-    model = found(**{k: unpacker.unpack(v) for k, v in facts["params"].items()})
-    for name, value in facts["fitted"].items():
-        if name not in FITTED or hasattr(found, name):
-            raise KeyError(name)
-        setattr(model, name, unpacker.unpack(value))
-    check_restored(model)
-    return model
 
 
 def _is_fitted_name(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     random_state: Any = 0
     tol: float = 1e-4
 
-    def fit(self, X: Any, y: Any = None) -> GraphSignalSmoother:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the signal to the values that are there.
 
         Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from nefele.experiments.base import Cell, Experiment, Inputs, Row, groups, over_seeds
 from nefele.experiments.figures import COLOURS, MARKERS
 from nefele.experiments.pfl_data import DIGITS, SMALL, deal, label_counts, load_images
-from nefele.experiments.pfl_methods import NEFELE, measured, names
+from nefele.experiments.pfl_methods import NEFELE, measured, names, splits_of
 
 ROUNDS = {"small": 40, "full": 40}
 QUICK = (NEFELE, "own images only", "FedAvg, then own")
@@ -28,14 +28,15 @@ def cells(quick: bool, inputs: Inputs) -> list[Cell]:
     if find_spec("torch") is None:
         return []
     if inputs.images is None:
-        sets, sizes = (DIGITS,), {"full": 10 if quick else 60}
+        sets, sizes = [DIGITS], {"full": 10 if quick else 60}
     else:
-        sets, sizes = ("MNIST", "Fashion-MNIST"), dict(ROUNDS)
+        sets, sizes = ["MNIST", "Fashion-MNIST"], dict(ROUNDS)
         if quick:
             sets, sizes = sets[:1], {"small": 30}
     seeds = 1 if quick else SEEDS
     return [
         {"images": one, "size": size, "seed": 0, "seeds": seeds, "method": m, "rounds": rounds}
+        | splits_of(m)
         for size, rounds in sizes.items()
         for one in sets
         for m in (QUICK if quick else names())
@@ -87,7 +88,7 @@ def draw(figure: Any, cells: list[Cell]) -> None:
         for cell in part:
             k = shown.index(cell["method"])
             ax.errorbar(
-                max(np.mean(cell["bytes"]), 1e6) / 1e6,
+                max(float(np.mean(cell["bytes"])), 1e6) / 1e6,
                 np.mean(cell["accuracy"]),
                 yerr=np.std(cell["accuracy"]),
                 color=COLOURS[k % len(COLOURS)],

@@ -11,11 +11,11 @@ import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array
 from nefele.experiments.digits import read_idx
 
 COUNTS, FASHION = "mnist_20_clients.json", "fashion_mnist.npz"
@@ -130,7 +130,7 @@ def dirichlet_counts(
 class Dealt:
     """Rows of the training and test images, and the client of each."""
 
-    X: Array
+    X: NDArray[Any]
     y: NDArray[np.int64]
     train: NDArray[np.int64]
     test: NDArray[np.int64]
@@ -139,7 +139,7 @@ class Dealt:
 
 
 def deal(
-    X: Array, y: NDArray[np.int64], counts: NDArray[np.int64], divided: int, seed: int
+    X: NDArray[Any], y: NDArray[np.int64], counts: NDArray[np.int64], divided: int, seed: int
 ) -> Dealt:
     """A quarter of every client's images of each digit for the test, three quarters to train.
 

@@ -16,7 +16,7 @@ from nefele.selection import WithinNodeKFold
 from nefele.selection.judge import Judge
 
 NEFELE = "nefele, chosen"
-SPLITS, PARTS, SHARE = 1, 4, 0.5  # of the choice: splits, held-out part, share of the rounds
+SPLITS, PARTS, SHARE = 2, 4, 0.5  # of the choice: splits, held-out part, share of the rounds
 HIDDEN = 64
 BATCH = 20
 LR = 0.2
@@ -31,6 +31,12 @@ def names() -> list[str]:
     ['nefele, chosen', 'own images only', 'one network, pooled']
     """
     return [NEFELE, *_strengths()]
+
+
+def splits_of(method: str) -> dict[str, int]:
+    """Splits of the choice, of a method that has one."""
+    alone = ("own images only", "one network, pooled", "FedAvg", "FedPer")
+    return {} if method in alone else {"splits": SPLITS}
 
 
 def _strengths() -> dict[str, Callable[[], list[Any]]]:
@@ -108,9 +114,9 @@ def _chosen(
     from nefele.networks import GTVNetClassifierCV
     from nefele.networks.baselines import PersonalClassifier
 
-    options = {"rounds": rounds, "lr": LR, "batch_size": BATCH, "random_state": 0}
+    options: dict[str, Any] = {"rounds": rounds, "lr": LR, "batch_size": BATCH, "random_state": 0}
     if method == NEFELE:
-        splits = {"cv": SPLITS, "held_out": 1 / PARTS, "share": SHARE}
+        splits: dict[str, Any] = {"cv": SPLITS, "held_out": 1 / PARTS, "share": SHARE}
         model: Any = GTVNetClassifierCV(network, **options, **splits).fit(X, y, node_ids=ids)
         return model, f"{model.coupling_} (coupling helps: {model.verdict_.helps})"
     model = PersonalClassifier(network, **options)

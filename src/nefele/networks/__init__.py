@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nefele.networks import baselines
     from nefele.networks.cv import GTVNetClassifierCV, GTVNetRegressorCV
     from nefele.networks.estimators import GTVNetClassifier, GTVNetRegressor
     from nefele.networks.graphs import GainGraph, GradientGraph, PredictionGraph
+    from nefele.networks.layers import Layers
 
 __all__ = [
     "GTVNetClassifier",
@@ -16,8 +16,8 @@ __all__ = [
     "GTVNetRegressorCV",
     "GainGraph",
     "GradientGraph",
+    "Layers",
     "PredictionGraph",
-    "baselines",
 ]
 
 _LAZY = {  # torch is an extra
@@ -27,13 +27,12 @@ _LAZY = {  # torch is an extra
     "GTVNetRegressorCV": "cv",
     "GainGraph": "graphs",
     "GradientGraph": "graphs",
+    "Layers": "layers",
     "PredictionGraph": "graphs",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "baselines":
-        return import_module("nefele.networks.baselines")
     if name in _LAZY:
         return getattr(import_module(f"nefele.networks.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

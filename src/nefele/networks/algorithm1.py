@@ -7,6 +7,8 @@ with v_i = w_i - tau_i (D^T u)_i, and the dual update of the penalty. Neighbours
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ class Algorithm1(Rounds):
     ) -> None:
         super().__init__(task)
         self.says, self.hears = says or {}, hears or {}
+        # Around all that is computed, and nothing that is waited for: seeds and threads of a site.
+        self.within: Callable[[], AbstractContextManager[None]] = nullcontext
         graph, P = task.graph, task.columns.count if task.coupled else 0
         self.u = torch.zeros(graph.n_edges, P, dtype=self.stack.dtype)
         degree = graph.degree[task.own] if task.coupled else np.zeros(len(task.own))
@@ -62,13 +66,16 @@ class Algorithm1(Rounds):
     def program(self, k: int) -> Program[Tensor]:
         """Round k: the losses as they were met; asks for the neighbours' parameters."""
         if not self.task.coupled:
-            return super().round(k)
+            with self.within():
+                return super().round(k)
         columns = self.task.columns
-        before = columns.take(self.w).clone()
-        losses = self.primal(before)
-        said = 2 * columns.take(self.w) - before
+        with self.within():
+            before = columns.take(self.w).clone()
+            losses = self.primal(before)
+            said = 2 * columns.take(self.w) - before
         yield from self.tell(said)
-        self.edges.turn(self.u, self.told, self.sigma)
+        with self.within():
+            self.edges.turn(self.u, self.told, self.sigma)
         return losses
 
     def primal(self, before: Tensor) -> Tensor:
@@ -78,16 +85,21 @@ class Algorithm1(Rounds):
         """
         columns, losses = self.task.columns, torch.zeros(len(self.w), dtype=self.stack.dtype)
         push = self.edges.outflow(self.u)
-        inverse = self.inverse[:, None]
+        constant = push.addcmul(self.inverse[:, None], before, value=-1)
+        inverse = self.inverse.tolist()
+
+        def pull(i: int, row: Tensor) -> None:
+            pulled = row[columns.index]
+            pulled.add_(constant[i]).add_(columns.take(self.w[i]), alpha=inverse[i])
+            if not columns.is_view:
+                row[columns.index] = pulled
+
         for _ in range(self.task.steps):
-            gradient, found = self.gradient()
-            pull = torch.addcmul(push, inverse, columns.take(self.w) - before)
-            columns.add(gradient, pull)
-            self.move(gradient)
-            losses += found / self.task.steps
+            losses += self.step(pull) / self.task.steps
         if len(self.idle):  # without rows v_i itself is the minimiser
             exact = before[self.idle] - push[self.idle] / self.inverse[self.idle, None]
-            columns.put(self.w, self.idle, exact)
+            for i, row in zip(self.idle.tolist(), exact, strict=True):
+                self.w[i, columns.index] = row
         return losses
 
     def tell(self, said: Tensor) -> Program[None]:
@@ -98,6 +110,10 @@ class Algorithm1(Rounds):
         """
         kind = _KINDS[self.task.wire]
         small = kind == torch.float16
+        if kind == said.dtype and not self.says and len(said) == len(self.told):
+            self.told = said  # all nodes are here, and nothing is rounded
+            yield Exchange("parameters", {})
+            return
         known = self.told[self.own]
         news = (said - known if small else said).to(kind)
         self.told[self.own] = known + news.to(said.dtype) if small else news.to(said.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -20,12 +20,13 @@ from nefele.networks.algorithm1 import Algorithm1
 from nefele.networks.checkpoints import open_checkpoint
 from nefele.networks.coupling import Columns
 from nefele.networks.implicit import LARGEST, Implicit
-from nefele.networks.rounds import WIRES, Rounds, Task
+from nefele.networks.rounds import WIRES, Rounds, Task, auto_gamma
 from nefele.networks.rows import Source
+from nefele.networks.saving import load_networks, save_networks
 from nefele.networks.stack import FORMS, Stack
 from nefele.networks.taking import ShapedRows
 from nefele.networks.training import Training
-from nefele.penalties import SquaredL2, as_penalty
+from nefele.penalties import Penalty, SquaredL2, as_penalty
 from nefele.result import ConvergenceWarning, DataWarning, Status
 from nefele.runtime.messages import Ledger
 
@@ -43,7 +44,9 @@ class NetworksBase(ShapedRows, Network):
     node: Any = None
     form: str = "auto"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, node_ids: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, node_ids: Any = None
+    ) -> Self:
         """Fit one network per node of the graph.
 
         Parameters
@@ -96,6 +99,27 @@ class NetworksBase(ShapedRows, Network):
         own = {name: rows[i] for name, rows in self.statistics_.items()}
         return self._stack().network(self.parameters_[i], own)
 
+    def save(self, path: Any) -> None:
+        """Write the fitted networks to one file of plain arrays and JSON, without the code.
+
+        Parameters that are neither text, numbers nor None are left out; `load` needs the module.
+        """
+        check_is_fitted(self, "parameters_")
+        save_networks(self, path)
+
+    @classmethod
+    def load(cls, path: Any, module: Any = None) -> Any:
+        """The networks of a file that `save` wrote; nothing in it is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        module : Module or callable
+            The architecture that was fitted; its parameters do not matter. `Layers`, such as those
+            of sites, are in the file.
+        """
+        return load_networks(cls, path, module)
+
     def _stack(self) -> Stack:
         return Stack(self.module_, self._outputs, self._row_loss(), self.form)
 
@@ -127,13 +151,13 @@ class NetBase(NetworksBase):
     _: KW_ONLY
     graph: Any = None
     alpha: float = 1.0
-    penalty: Any = "l2"
+    penalty: Any = "squared_l2"
     couple: Any = "all"
     hub: float = 0.0
     method: str = "auto"
     rounds: int = 200
     prox_steps: int = 5
-    gamma: float = 1.0
+    gamma: Any = "auto"
     wire: str = "float32"
     early_stop: int | None = None
     validation: float = 0.1
@@ -164,13 +188,15 @@ class NetBase(NetworksBase):
         whole = with_centre(graph, float(self.hub))
         if whole.n_nodes > graph.n_nodes:  # the centre has no rows
             source = _with_empty(source)
+        penalty, alpha = as_penalty(self.penalty), float(self.alpha)
+        implicit = self._is_implicit(penalty, int((source.counts > 0).sum()))
         return Task(
             stack,
             source,
             whole,
-            as_penalty(self.penalty),
-            float(self.alpha),
-            float(self.gamma),
+            penalty,
+            alpha,
+            auto_gamma(self.gamma, stack, alpha, implicit),
             Columns.of(self.couple, stack),
             self.optimizer,
             float(self.lr),
@@ -183,15 +209,17 @@ class NetBase(NetworksBase):
 
     def _rounds(self, task: Task) -> Rounds:
         """The method: a subclass may have another one."""
-        squared = type(task.penalty) is SquaredL2
+        implicit = self._is_implicit(task.penalty, int(task.labelled.sum()))
+        return Implicit(task) if implicit else Algorithm1(task)
+
+    def _is_implicit(self, penalty: Penalty, n_labelled: int) -> bool:
+        squared = type(penalty) is SquaredL2
         if self.method == "implicit" and not squared:
             raise ValueError(
-                f'method="implicit" needs penalty="squared_l2"; got {task.penalty}. Use '
-                'method="auto".'
+                f'method="implicit" needs penalty="squared_l2"; got {penalty}. Use method="auto".'
             )
-        few = int(task.labelled.sum()) <= LARGEST
-        implicit = self.method == "implicit" or (self.method == "auto" and squared and few)
-        return Implicit(task) if implicit else Algorithm1(task)
+        few = n_labelled <= LARGEST
+        return self.method == "implicit" or (self.method == "auto" and squared and few)
 
     def _go_on(self, method: Rounds, graph: Graph) -> None:
         """With warm_start, begin at the networks of the last fit."""
@@ -274,7 +302,8 @@ class NetBase(NetworksBase):
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
         as_penalty(self.penalty)
         self._check_form()
-        check_number(self.gamma, "gamma", low=0.0, strict=True)
+        if self.gamma != "auto":
+            check_number(self.gamma, "gamma", low=0.0, strict=True, advice='Or use "auto".')
         check_name(self.optimizer, ("adam", "sgd"), "optimizer")
         check_name(self.method, METHODS, "method")
         check_name(self.wire, WIRES, "wire")

@@ -17,7 +17,7 @@ from nefele.penalties import Penalty
 from nefele.solvers.updates import dual
 
 WHAT = ("all", "body", "head")
-_AT_ONCE = 2**24  # numbers of edges that are worked on at once
+_AT_ONCE = 2**18  # numbers that are worked on at once: they stay in the cache
 
 
 def is_coupled(couple: Any, names: Sequence[str]) -> list[bool]:
@@ -88,21 +88,27 @@ class Columns:
         flags = is_coupled(couple, stack.names)
         return cls(np.repeat(np.array(flags, dtype=bool), stack.sizes))
 
+    @property
+    def index(self) -> slice | Tensor:
+        """For the last axis of a tensor."""
+        return self._slice if self._slice is not None else self._at
+
+    @property
+    def is_view(self) -> bool:
+        """Whether `take` gives a view."""
+        return self._slice is not None
+
     def take(self, w: Tensor) -> Tensor:
         """The coupled columns; a view where that is possible."""
-        return w[:, self._slice] if self._slice is not None else w[:, self._at]
+        return w[..., self.index]
 
-    def add(self, w: Tensor, values: Tensor) -> None:
-        """Add to the coupled columns of w, in place."""
-        if self._slice is not None:
-            w[:, self._slice] += values
-        else:
-            w[:, self._at] += values
-
-    def put(self, w: Tensor, rows: Tensor, values: Tensor) -> None:
-        """Set the coupled columns of some rows of w, in place."""
-        at = torch.arange(w.shape[1])[self._slice] if self._slice is not None else self._at
-        w[rows[:, None], at] = values
+    def blocks(self, height: int) -> list[slice | Tensor]:
+        """The columns piece by piece, so that `height` rows of a piece stay in the cache."""
+        size = max(256, _AT_ONCE // max(height, 1))
+        if self._slice is None:
+            return list(self._at.split(size))
+        ends = range(self._slice.start, self._slice.stop, size)
+        return [slice(s, min(s + size, self._slice.stop)) for s in ends]
 
 
 class Edges:
@@ -130,15 +136,16 @@ class Edges:
 
     def turn(self, u: Tensor, said: Tensor, sigma: Array) -> None:
         """u+ = DU(u + sigma D said), in place (NFL, Eq. (33))."""
+        flow = u.numpy()
+        scale, sigma = self.scale.astype(flow.dtype), sigma.astype(flow.dtype)
         for part in self.pieces(u.shape[1]):
-            diff = (said[self.head[part]] - said[self.tail[part]]).double().numpy()
-            new = dual(self.penalty, u[part].double().numpy(), diff, self.scale[part], sigma[part])
-            u[part] = torch.from_numpy(new).to(u.dtype)
+            diff = (said[self.head[part]] - said[self.tail[part]]).numpy()
+            flow[part] = dual(self.penalty, flow[part], diff, scale[part], sigma[part])
 
     def value(self, w: Tensor) -> float:
         """sum_e scale_e phi(w_i - w_j)."""
         total = 0.0
         for part in self.pieces(w.shape[1]):
-            diff = (w[self.head[part]] - w[self.tail[part]]).double().numpy()
+            diff = (w[self.head[part]] - w[self.tail[part]]).numpy()
             total += float(self.scale[part] @ self.penalty.value(diff))
         return total

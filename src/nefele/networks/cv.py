@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,8 @@ class NetCVBase(PersonalBase):
     held_out: float = 0.25
     share: float = 0.6
     one_se: bool = False
+
+    candidate_: Candidate = field(init=False)
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -161,13 +163,12 @@ class NetCVBase(PersonalBase):
     def _choose(self, trials: list[Trial], graphs: list[str]) -> None:
         """Look for the best candidate, and record what was tried."""
         given = self.alphas is not None
-        ratios = as_float_array(self.alphas, "alphas").tolist() if given else list(_RATIOS)
+        ratios = as_float_array(self.alphas, "alphas", ndim=1).tolist() if given else list(_RATIOS)
 
         def tell(candidate: Candidate) -> float:
             return float(np.mean([trial.tell(candidate) for trial in trials]))
 
-        commons = [float(self.common)] if np.isscalar(self.common) else list(self.common)
-        tried = look_for(tell, graphs, ratios, self._couples(), commons, given)
+        tried = look_for(tell, graphs, ratios, self._couples(), self._commons(), given)
         order = order_of(tried)
         own, one = (tried.index(Candidate(share)) for share in (0.0, 1.0))
         folds = [trial.fold(order, own, one) for trial in trials]
@@ -228,8 +229,7 @@ class NetCVBase(PersonalBase):
         super()._check_parameters()
         check_count(self.cv, "cv", low=1)
         check_count(self.rounds, "rounds", low=2)
-        shares = [self.common] if np.isscalar(self.common) else list(self.common)
-        if not shares or not all(0 < float(share) < 1 for share in shares):
+        if not self._commons() or not all(0 < share < 1 for share in self._commons()):
             raise ValueError(f"common must be shares above 0 and below 1; got {self.common!r}.")
         for name in ("held_out", "share"):
             check_number(getattr(self, name), name, low=0.0, strict=True)
@@ -238,9 +238,13 @@ class NetCVBase(PersonalBase):
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         self._couples()
         if self.alphas is not None:
-            alphas = as_float_array(self.alphas, "alphas")
-            if alphas.ndim != 1 or not alphas.size or (alphas < 0).any():
+            alphas = as_float_array(self.alphas, "alphas", ndim=1)
+            if not alphas.size or (alphas < 0).any():
                 raise ValueError(f"alphas must be numbers >= 0, one or more; got {self.alphas!r}.")
+
+    def _commons(self) -> list[float]:
+        given: Any = self.common
+        return [float(one) for one in (given if np.iterable(given) else [given])]
 
     def _couples(self) -> list[str]:
         given = [self.couple] if isinstance(self.couple, str) else list(self.couple)

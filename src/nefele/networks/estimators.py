@@ -15,39 +15,63 @@ class GTVNetRegressor(RowsRegressor, NetBase):
     """One regression network per node, the parameters of neighbours coupled over a graph.
 
     Approaches a minimum of sum_i L_i(w_i) + alpha * sum_e A_e phi(w_head(e) - w_tail(e)) (NFL,
-    Eq. (16)) by Algorithm 1 of NFL, w_i all parameters of the network of node i and L_i its mean
-    loss. All networks have the same architecture and the same initial parameters, and are trained
-    together. The primal updates are a few steps of an optimiser each, which the method bears if
-    the errors have a finite sum.
+    Eq. (16)), w_i the parameters of the network of node i and L_i its mean loss: by Algorithm 1 of
+    NFL, or by steps that are implicit in the coupling. All networks have the same architecture and
+    the same initial parameters.
 
-    There is no certificate: with hidden layers the problem is not convex, and `status_` is always
+    There is no certificate: with hidden layers the problem is not convex, and `status_` is
     "uncertified". Without hidden layers it is the problem of `GTVRegressor`.
 
     Parameters
     ----------
     module : Module, callable or None
-        The architecture, see `TorchRegressor`. Layers with running statistics (BatchNorm) are
-        refused.
+        The architecture, see `TorchRegressor`; a function is told the shape of a row that is not
+        flat, such as (1, 28, 28). Running statistics of BatchNorm are personal.
     graph, node
         See `GTVRegressor`.
     alpha : float
         Strength of the coupling, the core's lam; 0 trains each network by itself.
     penalty : str or Penalty
         phi, see `GTVRegressor`.
+    couple : {"all", "body", "head"}, list of str or callable
+        Parameters that are coupled: all, all but the last layer, the last layer, those whose names
+        begin so, or those for whose names it gives True. The others are personal.
+    hub : float
+        Share of a centre without data that is joined to all nodes, see `GTVRegressor`.
+    method : {"auto", "algorithm1", "implicit"}
+        "implicit" needs penalty="squared_l2" and suits every alpha; "auto" takes it there.
     loss : {"squared", "absolute"} or callable
         See `TorchRegressor`; a callable must work under `torch.func.vmap`.
     rounds : int
-        Rounds of Algorithm 1; all are done.
+        Rounds; all are done, but for early stopping.
     prox_steps : int
-        Steps of the optimiser in each primal update.
+        Steps of the optimiser in each round.
     optimizer : {"adam", "sgd"}
     lr : float
         Learning rate; in the second half of the rounds it falls to 0.
     batch_size : int or None
-        Rows of each node drawn for a step; None: all, padded to the longest node.
-    gamma : float
+        Rows of each node in a step, without replacement until all have come; None: all.
+    gamma : float or "auto"
         Step scale of Algorithm 1, tau_i = gamma / degree_i and sigma_e = 1 / (2 gamma); 1 is as
-        printed. Larger values leave the local losses more say in each round.
+        printed. Larger values leave the local losses more say in each round. Implicit steps: of
+        the metric I + gamma K. "auto": 1 without hidden layers, otherwise 10 / sqrt(alpha) and 10.
+    form : {"auto", "loop", "stacked"}
+        One node after the other, or all at once by `torch.func.vmap`; the same up to rounding.
+    wire : {"float32", "float16", "float64"}
+        Numbers that neighbours tell each other are rounded so.
+    early_stop : int or None
+        Stop after so many rounds without progress on held-out rows, and keep the best.
+    validation : float
+        Share of each node's rows that is held out for it.
+    warm_start : bool
+        Whether `fit` begins at the networks of the last one.
+    checkpoint : path or None
+        File that is written after every `checkpoint_every` rounds.
+    checkpoint_every : int
+    resume : bool
+        Whether to go on from the checkpoint.
+    verbose : int
+        0: silent; k: a line on stderr after every k-th round.
     dtype : {"float32", "float64"}
     n_threads : int or None
         Threads of torch in fit and predict; None: as many as torch is set to.
@@ -59,19 +83,26 @@ class GTVNetRegressor(RowsRegressor, NetBase):
     nodes_ : array of shape (n_nodes,)
         Node ids, those of the graph without training rows included.
     parameters_ : array of shape (n_nodes, P)
+    coupled_ : bool array of shape (P,)
+    statistics_ : dict of name to array of shape (n_nodes, ...)
+        Running statistics of BatchNorm.
+    centre_ : array of shape (P,)
+        With `hub` > 0.
     module_ : Module
         The architecture with the initial parameters; `network(id)` gives that of a node.
-    flow_ : array of shape (n_edges, P)
-        Dual variables of Algorithm 1.
+    flow_ : array of shape (n_edges, coupled parameters)
+        Dual variables of Algorithm 1; zero for implicit steps.
     graph_ : Graph
-    history_ : list of nefele.runtime.Round
-        Objective, sum of the losses, spread of the parameters and seconds of each round.
+    history_ : list of nefele.networks.rounds.NetRound
+        Objective, sum of the losses, spread of the parameters, seconds, bytes and held-out loss of
+        each round.
     objective_ : float
     status_ : str
-        "uncertified".
-    rounds_ : int
+        "uncertified", "stopped" early or "interrupted".
+    rounds_, best_round_ : int
+        Rounds done, and the one whose networks are kept.
     ledger_ : nefele.runtime.Ledger
-        What the sites would have sent, as float64.
+        What the sites would have sent.
     n_features_in_, feature_names_in_
         Without the node column.
 
@@ -93,7 +124,8 @@ class GTVNetRegressor(RowsRegressor, NetBase):
 
         Parameters
         ----------
-        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        X : table or array, or datasets
+            As in `fit`; with datasets the rows go node by node, in the order of the dict.
         node_ids : array of shape (n_rows,), optional
         """
         return to_numpy(self._forward(X, node_ids))
@@ -112,15 +144,16 @@ class GTVNetClassifier(RowsClassifier, NetBase):
         See `TorchClassifier`.
     loss : "cross_entropy" or callable
         See `TorchClassifier`.
-    graph, node, alpha, penalty, rounds, prox_steps, optimizer, lr, batch_size, gamma, dtype, \
-n_threads, random_state
+    graph, node, alpha, penalty, couple, hub, method, rounds, prox_steps, optimizer, lr, \
+batch_size, gamma, form, wire, early_stop, validation, warm_start, checkpoint, checkpoint_every, \
+resume, verbose, dtype, n_threads, random_state
         See `GTVNetRegressor`.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    nodes_, parameters_, module_, flow_, graph_, history_, objective_, status_, rounds_, ledger_, \
-n_features_in_, feature_names_in_
+    nodes_, parameters_, coupled_, statistics_, centre_, module_, flow_, graph_, history_, \
+objective_, status_, rounds_, best_round_, ledger_, n_features_in_, feature_names_in_
         See `GTVNetRegressor`.
 
     Examples

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from nefele._checks import Array, as_float_array, check_count
 from nefele._ids import distinct
-from nefele._torch.base import Tensor, tensor, to_numpy, torch
+from nefele._torch.base import Tensor, tensor, threads, to_numpy, torch
 from nefele.graph import Graph
 from nefele.graph_learning.builders import TrainingRows
 from nefele.graph_learning.pairwise import PairwiseGraph
@@ -40,6 +40,11 @@ class NetworkGraph(PairwiseGraph):
 
     _: KW_ONLY
     network: Any = None
+
+    def fit_graph(self, rows: TrainingRows) -> Graph:
+        """The graph of the training rows, see the class."""
+        with threads(1 if self.network is None else self.network.n_threads):
+            return super().fit_graph(rows)
 
     def _started(self, rows: TrainingRows, **changes: Any) -> tuple[Any, Steps, Graph]:
         """Estimator, training of all rows at the start, and the graph of the nodes."""
@@ -141,8 +146,8 @@ class PredictionGraph(NetworkGraph):
             count = check_count(self.n_shared, "n_shared", low=1)
             rng = np.random.default_rng(0)
             return X.mean(axis=0) + X.std(axis=0) * rng.standard_normal((count, X.shape[1]))
-        shared = as_float_array(self.X_shared, "X_shared")
-        if shared.ndim != 2 or shared.shape[1] != X.shape[1]:
+        shared = as_float_array(self.X_shared, "X_shared", ndim=2)
+        if shared.shape[1] != X.shape[1]:
             raise ValueError(
                 f"X_shared must have rows of {X.shape[1]} features; got shape {shared.shape}."
             )

@@ -10,20 +10,26 @@ parameters. The optimiser steps along s in place of g. S is positive definite, s
 the gradient of F is zero and only there: no step size biases the result. S K has no eigenvalue
 above 1 / gamma, so that steps stay stable for every alpha. For alpha = 0 it is s = g, local
 training; for alpha to infinity S averages over each component, and networks that began alike stay
-equal: one network, trained on the mean of the gradients. With plain steps of length lr and
+equal: one network, trained on the mean of the gradients. When S is that mean to rounding, the mean
+is taken as such: optimisers such as Adam would blow up rounding errors where gradients are zero,
+as those of a bias before BatchNorm. With plain steps of length lr and
 gamma = lr this is the implicit (forward-backward) step w+ = S (w - lr g).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
 
 from nefele._checks import Array
 from nefele._torch.base import Tensor, torch
+from nefele.networks.features import Index
 from nefele.networks.rounds import Rounds, Task
 
 LARGEST = 2000  # nodes of which a matrix with all pairs is held
+_SAME = {torch.float32: 1e-6, torch.float64: 1e-10}
 _NOTHING = 1e-9  # entries of S below this are left out
 _DENSE = 0.25  # share of entries from which a matrix is not kept as a sparse one
 
@@ -38,13 +44,17 @@ class Implicit(Rounds):
             return
         K, self.on, self.rest, extend = _eliminated(task)
         n, dtype = len(self.on), self.stack.dtype
-        self.smooth = _kept(np.linalg.inv(np.eye(n) + task.gamma * K), dtype)
+        S = np.linalg.inv(np.eye(n) + task.gamma * K)
+        same = task.graph.components[self.on]
+        mean = (same[:, None] == same) / np.bincount(same)[same]
+        # One network for each component, of equal bits at all its nodes.
+        self.equal = bool(np.abs(S - mean).max() < _SAME[dtype])
+        self.smooth = _kept(np.asarray(mean if self.equal else S), dtype)
         self.pull = _kept(K, dtype)
         self.extend = torch.tensor(extend, dtype=dtype)
-        parts = task.graph.components[self.on]
-        first = np.unique(parts, return_index=True)[1]
+        first, where = np.unique(same, return_index=True, return_inverse=True)[1:]
         # A node of each component: K takes differences to it, which are exactly zero when equal.
-        self.middle = torch.from_numpy(first[np.unique(parts, return_inverse=True)[1]])
+        self.middle = torch.from_numpy(first[where])
         self.at = torch.from_numpy(self.on)
         self.every = n == len(self.w)
 
@@ -53,30 +63,51 @@ class Implicit(Rounds):
         """In each step every node tells its gradient to whoever applies S, and hears its step."""
         return 2 * self.task.steps * len(self.on) if self.task.coupled else 0
 
+    def step(self, change: Callable[[int, Tensor], None] | None = None) -> Tensor:
+        """All gradients are needed before any node moves."""
+        if not self.task.coupled:
+            return super().step(change)
+        gradient, losses = self.gradient()
+        self.move(gradient)
+        return losses
+
     def move(self, gradient: Tensor) -> None:
         if self.task.coupled:
-            columns = self.task.columns
-            g, w = columns.take(gradient), columns.take(self.w)
-            if not self.every:
-                g, w = g[self.at], w[self.at]
-            apart = w - w[self.middle]
-            s = _product(self.smooth, g + _product(self.pull, apart))
-            own = self.at if not self.every else torch.arange(len(self.w))
-            columns.put(gradient, own, s)
+            for part in self.task.columns.blocks(len(self.w)):
+                g, w = gradient[:, part], self.w[:, part]
+                if not self.every:
+                    g, w = g[self.at], w[self.at]
+                if self.equal:
+                    s = (self.smooth @ g)[self.middle]
+                else:
+                    s = self.smooth @ (g + self.pull @ (w - w[self.middle]))
+                if self.every:
+                    gradient[:, part] = s
+                else:
+                    own = torch.zeros_like(gradient[:, part])
+                    own[self.at] = s
+                    gradient[:, part] = own
         super().move(gradient)
 
     def round(self, k: int) -> Tensor:
+        if self.task.coupled and self.equal and k == 1:  # a warm start may be anywhere
+            index = self.task.columns.index
+            w = self.task.columns.take(self.w)[self.at]
+            for i, row in zip(
+                self.on, (w[:1] + self.smooth @ (w - w[:1]))[self.middle], strict=True
+            ):
+                self.w[i, index] = row
         losses = super().round(k)
         if self.rest is not None and len(self.rest):
-            w = self.task.columns.take(self.w)
-            found = torch.addmm(
-                w[self.at][:1].repeat(len(self.rest), 1), self.extend, w[self.at] - w[self.at][:1]
-            )
-            self.task.columns.put(self.w, torch.from_numpy(self.rest), found)
+            index = self.task.columns.index
+            w = self.task.columns.take(self.w)[self.at]
+            found = w[:1] + self.extend @ (w - w[:1])
+            for i, row in zip(self.rest.tolist(), found, strict=True):
+                self.w[i, index] = row
         return losses
 
 
-def _eliminated(task: Task) -> tuple[Array, Array, Array, Array]:
+def _eliminated(task: Task) -> tuple[Array, Index, Index, Array]:
     """K of the nodes with rows, these, the others that data reach, and what makes these of them.
 
     A node without rows is where its neighbours pull it: w_o = -L_oo^-1 L_on w_n.
@@ -104,7 +135,3 @@ def _kept(matrix: Array, dtype: torch.dtype) -> Tensor:
     if small.mean() < 1 - _DENSE:
         return torch.tensor(matrix, dtype=dtype)
     return torch.tensor(np.where(small, 0.0, matrix), dtype=dtype).to_sparse_csr()
-
-
-def _product(matrix: Tensor, rows: Tensor) -> Tensor:
-    return matrix @ rows

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-import numpy as np
 
 from nefele._checks import Array, check_name
 from nefele._torch.base import Module, RowLoss, Tensor, torch
 from nefele.networks.rows import Batch
 
+SDPBackend, sdpa_kernel = torch.nn.attention.SDPBackend, torch.nn.attention.sdpa_kernel
 FORMS = ("auto", "loop", "stacked")
 nn = torch.nn
+_WORD = 2**64 - 1
+_ALIGNED = 16  # numbers
 
 _ROWWISE: tuple[type[Module], ...] = (  # what batched matrix products do well
     nn.Linear,
@@ -105,7 +106,12 @@ class Stack:
             for name, buffer in _running(self.module).items()
         }
         flat = torch.cat([p.detach().reshape(-1) for p in self.free.values()])
-        return flat.repeat(n_nodes, 1)
+        if self.form == "stacked":
+            return flat.repeat(n_nodes, 1)
+        # Each row begins where memory is aligned: products may round differently elsewhere.
+        width = -(-len(flat) // _ALIGNED) * _ALIGNED
+        w = torch.zeros(n_nodes, width, dtype=flat.dtype)[:, : len(flat)]
+        return w.copy_(flat)
 
     def unfolded(self, flat: Tensor) -> dict[str, Tensor]:
         """The parameters of one node by name."""
@@ -119,13 +125,23 @@ class Stack:
         """Gradients of L_i at w_i, shape (n_nodes, P); zero where a node has no rows."""
         return self.with_losses(w, batch)[0]
 
-    def with_losses(self, w: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Gradients of L_i at w_i, shape (n_nodes, P), and L_i(w_i), shape (n_nodes,)."""
-        gradient = torch.zeros_like(w.detach())
+    def with_losses(
+        self, w: Tensor, batch: Batch, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Gradients of L_i at w_i, shape (n_nodes, P), and L_i(w_i), shape (n_nodes,).
+
+        `out` is memory for the gradients that may be used: new memory takes time.
+        """
         losses = torch.zeros(len(w), dtype=self.dtype)
         if self.form == "loop":
+            gradient = torch.empty_like(w.detach()) if out is None else out
+            absent = torch.ones(len(w), dtype=torch.bool)
+            absent[torch.from_numpy(batch.nodes)] = False
+            gradient[absent] = 0.0
             self._loop(w.detach(), batch, losses, gradient)
-        elif len(batch.nodes):
+            return gradient, losses
+        gradient = torch.zeros_like(w.detach()) if len(batch.nodes) < len(w) else w
+        if len(batch.nodes):
             nodes = torch.from_numpy(batch.nodes)
             every = len(batch.nodes) == len(w)
             at = (w if every else w[nodes]).detach().requires_grad_()
@@ -149,7 +165,8 @@ class Stack:
         return losses
 
     def _stacked(self, w: Tensor, batch: Batch) -> Tensor:
-        return torch.func.vmap(self._loss, randomness="different")(w, *batch.padded())
+        with sdpa_kernel(SDPBackend.MATH):  # attention that vmap knows
+            return torch.func.vmap(self._loss, randomness="different")(w, *batch.padded())
 
     def _loss(self, flat: Tensor, X: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         return (weight * self.loss(self.forward(flat, X), y)).sum()
@@ -168,13 +185,22 @@ class Stack:
     # -- one node after the other ---------------------------------------------------------------
 
     def _loop(self, w: Tensor, batch: Batch, losses: Tensor, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            for i, loss in self.each_gradient(w, batch, list(gradient)):
+                losses[i] = loss
+            return
+        for i, X, y, weight in batch.each():
+            self._reseed(i)
+            losses[i] = (weight * self.loss(self.outputs(self.at(i, w[i])(X)), y)).sum()
+
+    def each_gradient(
+        self, w: Tensor, batch: Batch, out: list[Tensor]
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Node by node its gradient, in out[node], and its loss; the node's row of w may change."""
         for i, X, y, weight in batch.each():
             worker = self.at(i, w[i])
             self._reseed(i)
             loss = (weight * self.loss(self.outputs(worker(X)), y)).sum()
-            losses[i] = loss.detach()
-            if gradient is None:
-                continue
             for p in self._free_of_worker:
                 p.grad = None
             loss.backward()
@@ -182,22 +208,21 @@ class Stack:
                 torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
                 for p in self._free_of_worker
             ]
-            torch.cat(grads, out=gradient[i])
+            torch.cat(grads, out=out[i])
+            yield i, loss.detach()
 
     def at(self, node: int, flat: Tensor) -> Module:
         """A module for this node's parameters; valid until the next call.
 
-        They are copied into memory of its own: the numbers of a node are then the same wherever
-        its row lies. Running statistics are the node's own, updated in place.
+        They are not copied. Running statistics are the node's own, updated in place.
         """
         if self._worker is None:
             self._worker = copy.deepcopy(self.module)
             named = dict(self._worker.named_parameters())
             self._free_of_worker = [named[name] for name in self.names]
         worker = self._worker
-        with torch.no_grad():
-            for p, part in zip(self._free_of_worker, torch.split(flat, self.sizes), strict=True):
-                p.copy_(part.view(p.shape))
+        for p, part in zip(self._free_of_worker, torch.split(flat, self.sizes), strict=True):
+            p.data = part.view(p.shape)
         for name, rows in self.statistics.items():
             owner, _, last = name.rpartition(".")
             worker.get_submodule(owner)._buffers[last] = rows[node]
@@ -205,11 +230,8 @@ class Stack:
 
     def _reseed(self, node: int | None = None) -> None:
         """Random numbers of this step, and node: dropout is the same after a restart."""
-        key = [self.seed, self.step]
-        if node is not None:
-            key.append(int(node if self.keys is None else self.keys[node]))
-        state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
-        torch.manual_seed(int(state >> np.uint64(1)))
+        key = -1 if node is None else int(node if self.keys is None else self.keys[node])
+        torch.default_generator.manual_seed(_mixed(self.seed, self.step, key + 1))
 
     def network(self, flat: Array, statistics: dict[str, Array] | None = None) -> Module:
         """A module with the parameters, and running statistics, of one node."""
@@ -221,6 +243,17 @@ class Stack:
             for name, value in (statistics or {}).items():
                 made.get_buffer(name).copy_(torch.as_tensor(value))
         return made.eval()
+
+
+def _mixed(*numbers: int) -> int:
+    """One number of 63 bits from several; unlike ones nearly always differ (SplitMix64)."""
+    found = 0
+    for number in numbers:
+        found = (found + number + 0x9E3779B97F4A7C15) & _WORD
+        found = ((found ^ found >> 30) * 0xBF58476D1CE4E5B9) & _WORD
+        found = ((found ^ found >> 27) * 0x94D049BB133111EB) & _WORD
+        found ^= found >> 31
+    return found >> 1
 
 
 def _is_container(module: Module) -> bool:

@@ -31,8 +31,9 @@ from nefele.sites.links import Network, network
 from nefele.sites.models import mark_of
 from nefele.sites.noisy import kept_release, mark_of_release
 from nefele.sites.peers import AbsentError
-from nefele.sites.predicting import Predicted, program_of
+from nefele.sites.predicting import Predicted
 from nefele.sites.presence import part_of
+from nefele.sites.programs import program_of
 from nefele.sites.results import write_results
 from nefele.sites.sealing import Seal, run_key
 from nefele.sites.signing import Identity
@@ -221,12 +222,15 @@ class Attempt:
             "rows": self._digest(),
             "released": mark_of_release(self.site.run_folder),
             "model": mark_of(self.site.config.model),
-            "versions": {
-                name: version(name)
-                for name in ("nefele", "numpy", "scipy", "numba", "scikit-learn")
-            },
+            "versions": {name: version(name) for name in self._packages},
         }
         return json.dumps(found, sort_keys=True).encode()
+
+    @property
+    def _packages(self) -> list[str]:
+        """What decides the numbers of a run."""
+        more = [] if self.site.federation.network is None else ["torch"]
+        return ["nefele", "numpy", "scipy", "numba", "scikit-learn", *more]
 
     # -- members that stay away -----------------------------------------------------------------
 

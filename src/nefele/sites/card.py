@@ -57,8 +57,11 @@ def site_card(folder: Path, facts: dict[str, Any], rows: Sequence[Requirement]) 
 
 
 def _model(facts: dict[str, Any]) -> dict[str, Any]:
-    free = facts["method"] == "predictions"
-    kind = "one model per node, coupled by predictions" if free else "one linear model per node"
+    kinds = {
+        "predictions": "one model per node, coupled by predictions",
+        "networks": "one network per node, coupled by parameters",
+    }
+    kind = kinds.get(facts["method"], "one linear model per node")
     return {
         "kind": f"{kind}; the nodes of this site",
         "nodes": len(facts["nodes"]),

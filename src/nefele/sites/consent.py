@@ -15,6 +15,7 @@ from nefele._checks import Array
 from nefele.sites.federation import Federation
 from nefele.sites.introducing import NUMBERS
 from nefele.sites.links import Network, network
+from nefele.sites.nets import NetTerms
 
 _SOLVES = 18  # linear systems of one certificate, at most
 _STEPS = 500  # steps of each of them, at most
@@ -133,6 +134,8 @@ def _until(federation: Federation) -> str:
     guard = federation.guard and f"each node hears its neighbours by the guard {federation.guard}, "
     if federation.method == "predictions":
         return f"{guard or ''}local models of any kind, change of predictions at most"
+    if federation.network is not None:
+        return f"one network per node: {federation.network.text()}; no certificate, change at most"
     if federation.masked:
         return "masked sums over neighbours, no certificate, change of parameters at most"
     return f"{guard}no certificate, change of parameters at most" if guard else "certified gap"
@@ -149,6 +152,8 @@ def consent_of(
     net = network(federation) if run is None else run
     if federation.method == "predictions":
         return Consent(federation, name, tuple(_of_predictions(net, name, n_shared)))
+    if federation.network is not None:
+        return Consent(federation, name, tuple(_of_networks(net, name, federation.network)))
     outputs = len(federation.target.classes or ())
     d = (len(federation.features) + 1) * (outputs if outputs > 2 else 1)
     automatic = federation.alpha == "auto"
@@ -201,6 +206,22 @@ def _of_predictions(net: Network, name: str, n_shared: int) -> list[Item]:
     times = fits * federation.rounds + 4 * (tries + 2) + 20
     words = "counts of rows, errors, target values and their squares, largest changes"
     return items + _of_sums(net, name, longest, times, words)
+
+
+def _of_networks(net: Network, name: str, terms: NetTerms) -> list[Item]:
+    """What leaves with networks: all of their parameters, in each round of two fits."""
+    federation, items = net.federation, []
+    outputs = len(federation.target.classes or ()) or 1
+    P = terms.n_parameters(len(federation.features), outputs)
+    for to, (nodes, _) in net.borders(name).items():
+        words = (
+            f"all {P:,} parameters of the network of {nodes} node{'s' * (nodes != 1)} at the "
+            f"border, in each round, as {terms.wire}"
+        )
+        items.append(Item("parameters", to, nodes * P, 2 * federation.rounds, words))
+    longest = max(5, len(federation.features))
+    words = "counts of rows, errors at held-out rows, marks of the start, largest changes"
+    return items + _of_sums(net, name, longest, 40, words)
 
 
 def _of_masks(net: Network, name: str, to: str, d: int, fits: int) -> list[Item]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.estimators.design import Rows
-from nefele.estimators.saving import load
+from nefele.estimators.loading import load
 from nefele.result import relative_gap
 from nefele.runtime import InProcess
 from nefele.sites.federation import Federation

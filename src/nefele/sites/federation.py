@@ -40,6 +40,7 @@ from nefele.sites.members import (
     plain,
     split_address,
 )
+from nefele.sites.nets import NetTerms
 from nefele.sites.terms import Terms, is_sha256, usual
 
 FORMAT = 1
@@ -66,6 +67,8 @@ class Federation(Terms):
     authority : str, optional
         SHA-256 of the authority's certificate: no other authority counts.
     privacy : Privacy
+    network : NetTerms, optional
+        With the method "networks", and only then.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Federation(Terms):
     relay: str | None = None
     authority: str | None = None
     privacy: Privacy = field(default_factory=Privacy)
+    network: NetTerms | None = None
     # Not an argument: a changed copy must not keep the bytes, and with them the hash.
     source: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
@@ -103,6 +107,12 @@ class Federation(Terms):
                 "authority must be the SHA-256 of a certificate, 64 of 0-9 and a-f; got "
                 f"{short(self.authority)}."
             )
+        if (self.method == "networks") != (self.network is not None):
+            have = "none" if self.network is None else f'one with method "{self.method}"'
+            raise ValueError(
+                'A table [network] must be there with method "networks", and only then; got '
+                f"{have}."
+            )
         self._check_columns()
         self._check_privacy()
         self._check_members()
@@ -115,7 +125,7 @@ class Federation(Terms):
     def _check_privacy(self) -> None:
         if self.privacy.mechanism == "none":
             return
-        if self.loss != "squared" or self.method == "predictions":
+        if self.loss != "squared" or self.method in ("predictions", "networks"):
             raise ValueError(
                 'privacy by "statistics" needs loss "squared" and a method on parameters; got '
                 f'"{self.loss}" and "{self.method}". Second moments tell squared errors only.'
@@ -266,6 +276,8 @@ class Federation(Terms):
         flat = {k: v for k, v in {**first, **terms}.items() if v is not None}
         lists = {name: [plain(thing) for thing in getattr(self, name)] for name in _LISTS}
         tables = {"target": plain(self.target), "privacy": plain(self.privacy)}
+        if self.network is not None:
+            tables["network"] = self.network.plain()
         return tomli_w.dumps({"format": FORMAT, **flat, **lists, **tables})
 
     @classmethod
@@ -282,6 +294,8 @@ class Federation(Terms):
         del found["format"]
         found["target"] = Target.from_dict(found["target"], f"target of {where}")
         found["privacy"] = Privacy.from_dict(found.get("privacy", {}), f"privacy of {where}")
+        if "network" in found:
+            found["network"] = NetTerms.from_dict(found["network"], f"network of {where}")
         for name, kind in _LISTS.items():
             items = check_tables(found[name], name, where)
             found[name] = tuple(

@@ -16,11 +16,9 @@ from nefele._checks import Array
 from nefele.estimators.design import Rows
 from nefele.program import Program, Sum
 from nefele.runtime.programs import Fitted
-from nefele.sites.config import Model
 from nefele.sites.coupling import Relaxing
 from nefele.sites.learning import Learner
-from nefele.sites.learnt import Learnt, Scales, Scores
-from nefele.sites.models import maker
+from nefele.sites.learnt import Scales, Scores
 from nefele.sites.noisy import draws, judged
 
 _STRONG, _DEPTH = 10.0, 1e-4  # largest candidate, 1 being one shared row for each own, and smallest
@@ -58,6 +56,22 @@ class Predicted:
     errors: Array
     scores: Scores
     everywhere: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Networked(Predicted):
+    """What a site with networks knows in the end; it has no shared rows.
+
+    Attributes
+    ----------
+    model : GTVNetRegressor or GTVNetClassifier
+        The networks of the own nodes, for rows in the units of the data.
+    parameters : array of shape (n_own, P)
+        As they were trained, for scaled rows.
+    """
+
+    model: Any
+    parameters: Array
 
 
 class Predictor:
@@ -149,10 +163,3 @@ class Predictor:
         if sums[-1]:
             everywhere[:, ::2] = sums[:-1].reshape(2, 2) / sums[-1]
         return scores, everywhere
-
-
-def program_of(learner: Learner, model: Model | None, shared: Array) -> Program[Learnt | Predicted]:
-    """The program of a member by the agreed method."""
-    if learner.federation.method != "predictions" or model is None:
-        return learner.run()
-    return Predictor(learner, maker(model), shared).run()

@@ -29,7 +29,7 @@ from nefele.sites.learnt import Learnt
 from nefele.sites.members import plain
 from nefele.sites.models import keep
 from nefele.sites.page import verdict, write_page
-from nefele.sites.predicting import Predicted
+from nefele.sites.predicting import Networked, Predicted
 from nefele.sites.trust import site_requirements
 
 NODE = "node"  # column of the node ids in the model
@@ -40,7 +40,10 @@ def write_results(
 ) -> dict[str, Any]:
     """Write all files of a run into its folder, and return the facts of run.json."""
     models = "stored as model.nefele"
-    if isinstance(learnt, Predicted):
+    if isinstance(learnt, Networked):
+        models = "networks, stored as networks.npz"
+        learnt.model.save(folder / "networks.npz")
+    elif isinstance(learnt, Predicted):
         models = keep(folder, learnt.models, learnt.scales.shift, learnt.scales.scale)
         _write_table(folder / "predictions.csv", answers(learnt))
     else:
@@ -250,6 +253,8 @@ def _own_edges(learner: Learner) -> int:
 
 def robustness(learner: Learner, learnt: Learnt | Predicted) -> dict[str, Any]:
     """How far all other sites together can move the models of this one, whatever they do."""
+    if isinstance(learnt, Networked):
+        return {"number": None, "why": "no bound is known for networks"}
     if isinstance(learnt, Predicted):
         return {"number": None, "why": "models of any kind have no common parameters"}
     problem = learner.problem(learnt.rows, learnt.scales, learnt.alpha)
@@ -267,6 +272,8 @@ def _one_model(federation: Federation) -> str:
     """Whether one model for all is compared, too."""
     if federation.method == "predictions":
         return "not available: models of any kind are not added up"
+    if federation.method == "networks":
+        return "not computed: it would take rounds of its own"
     return (
         "not computed: its sums would reveal what masks hide" if federation.masked else "compared"
     )

@@ -16,7 +16,7 @@ LOSSES = {
     "regression": ("squared", "huber", "absolute"),
     "classification": ("logistic", "multinomial"),
 }
-METHODS = ("algorithm1", "fedrelax", "predictions")
+METHODS = ("algorithm1", "fedrelax", "networks", "predictions")
 SCALINGS = ("bounds", "sums", "none")
 ABSENT = ("wait", "freeze", "drop")
 _COUNTS = {"rounds": 1, "check_every": 1, "folds": 2, "n_alphas": 2, "seed": 0}
@@ -34,9 +34,9 @@ class Terms:
     l2 : float
         Ridge term of each node's loss.
     penalty : {"l2", "l1", "linf", "squared_l2", "huber"}
-    method : {"algorithm1", "fedrelax", "predictions"}
-        Algorithm 1 with a certificate; FedRelax on parameters; FedRelax on the predictions of any
-        local models at shared rows.
+    method : {"algorithm1", "fedrelax", "networks", "predictions"}
+        Algorithm 1 with a certificate; FedRelax on parameters; Algorithm 1 on the parameters of
+        networks; FedRelax on the predictions of any local models at shared rows.
     wait : bool
         Whether each round waits for all neighbours.
     alpha : float or "auto"
@@ -156,7 +156,9 @@ class Terms:
         object.__setattr__(self, "alphas", found)
 
     def _check_method(self) -> None:
-        if self.method != "algorithm1" and self.penalty != "squared_l2":
+        if self.method == "networks":
+            self._check_networks()
+        elif self.method != "algorithm1" and self.penalty != "squared_l2":
             raise ValueError(
                 f'method "{self.method}" needs penalty "squared_l2"; got "{self.penalty}". Its '
                 'update is exact for squared differences only. Use it, or method "algorithm1".'
@@ -171,6 +173,22 @@ class Terms:
             self._check_no_wait()
         if self.masked:
             self._check_masks()
+
+    def _check_networks(self) -> None:
+        """Networks go through all agreed rounds, with all members, at one agreed alpha."""
+        wanted = {
+            "alpha": (not isinstance(self.alpha, str), "a number: nothing is chosen on the way"),
+            "absent": (self.absent != "freeze", '"wait" or "drop"'),
+            "guard": (self.guard is None, "left out: both ends of an edge keep its flow"),
+            "loss": (self.loss != "huber", '"squared", "absolute", "logistic" or "multinomial"'),
+            "weighting": (self.weighting == "nodes", '"nodes"'),
+            "l2": (self.l2 == 0, "0"),
+        }
+        for name, (holds, what) in wanted.items():
+            if not holds:
+                raise ValueError(
+                    f'method "networks" needs {name} to be {what}; got {getattr(self, name)!r}.'
+                )
 
     def _check_no_wait(self) -> None:
         if self.method != "fedrelax":
@@ -247,10 +265,13 @@ def usual(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     method = values.get("method", "algorithm1")
     penalty = "l2" if method == "algorithm1" else "squared_l2"
+    nets: dict[str, Any] = {}
+    if method == "networks":
+        nets = {"rounds": 200, "weighting": "nodes", "l2": 0.0}
     if values.get("task", "regression") != "classification":
-        return {"loss": "squared", "l2": 0.0, "penalty": penalty}
+        return {"loss": "squared", "l2": 0.0, "penalty": penalty} | nets
     target = values.get("target", {})
     classes = target.get("classes", ()) if isinstance(target, Mapping) else ()
     several = isinstance(classes, list | tuple) and len(classes) > 2
     loss = "multinomial" if several else "logistic"
-    return {"loss": loss, "l2": 1e-3, "penalty": penalty}
+    return {"loss": loss, "l2": 1e-3, "penalty": penalty} | nets

@@ -15,6 +15,8 @@ from nefele.sites.learning import Learner
 from nefele.sites.learnt import Learnt
 from nefele.sites.links import network
 from nefele.sites.noisy import fresh_release
+from nefele.sites.predicting import Predicted
+from nefele.sites.programs import program_of
 
 
 def learn_together(
@@ -22,7 +24,7 @@ def learn_together(
     rows: Mapping[str, Rows],
     gone: tuple[str, ...] = (),
     wrap: Wrap | None = None,
-) -> dict[str, Learnt]:
+) -> dict[str, Learnt | Predicted]:
     """What all members would learn, without keys and messages: the same numbers, bit for bit.
 
     Parameters
@@ -38,6 +40,7 @@ def learn_together(
     Returns
     -------
     dict of member to Learnt
+        With the method "networks" to `nefele.sites.predicting.Networked`.
 
     Examples
     --------
@@ -56,12 +59,11 @@ def learn_together(
             f"rows must have all members that take part; there are none of {', '.join(missing)}. "
             "A member may have no rows: give it arrays of length 0, or name it in gone."
         )
-    programs = {
-        name: Learner(
-            federation, name, rows[name], gone, noisy=fresh_release(federation, name, rows[name])
-        ).run()
-        for name in net.members
-    }
+    programs = {}
+    for name in net.members:
+        noisy = fresh_release(federation, name, rows[name])
+        learner = Learner(federation, name, rows[name], gone, noisy=noisy)
+        programs[name] = program_of(learner, None, np.zeros((0, len(federation.features))))
     return InProcess(net.links, wrapped(programs, wrap)).run()
 
 

@@ -1,7 +1,8 @@
 """Messages between sites as bytes: a header of fixed size and one array of numbers.
 
-Nothing is unpickled. A declared shape is compared with the bytes that came before anything is made
-of it, so that a message costs its own size and no more.
+Numbers are of 8, 4 or 2 bytes, as the array has them. Nothing is unpickled. A declared shape is
+compared with the bytes that came before anything is made of it, so that a message costs its own
+size and no more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from nefele.runtime.messages import CONTENTS
 VERSION = 1
 _HEADER = struct.Struct("<BBBBIQ16sB")
 _MOST_AXES = 3
-_FLOAT = np.dtype("<f8")
+_FLOATS = tuple(np.dtype(name) for name in ("<f8", "<f4", "<f2"))
+_KIND_AT = 2  # bit of the flags from which on they say the kind of numbers
 
 
 class Kind(IntEnum):
@@ -95,8 +97,9 @@ def encode(packet: Packet, mark: bytes) -> bytes:
     >>> decode(encode(packet, bytes(16)), bytes(16)).values.tolist()
     [[1.0, 1.0]]
     """
-    values = np.ascontiguousarray(packet.values, dtype=_FLOAT)
-    flags = packet.again | packet.old << 1
+    kind = next((k for k in _FLOATS[1:] if packet.values.dtype == k), _FLOATS[0])
+    values = np.ascontiguousarray(packet.values, dtype=kind)
+    flags = packet.again | packet.old << 1 | _FLOATS.index(kind) << _KIND_AT
     head = _HEADER.pack(
         VERSION,
         packet.kind,
@@ -119,33 +122,34 @@ def decode(blob: bytes, mark: bytes) -> Packet:
         raise RefusedError("other version", f"{version}, this is {VERSION}")
     if found != mark:
         raise RefusedError("other run", "or another sender or receiver")
-    if kind not in Kind._value2member_map_ or content >= len(CONTENTS) or axes > _MOST_AXES:
+    known = kind in Kind._value2member_map_ and content < len(CONTENTS) and axes <= _MOST_AXES
+    if not known or flags >> _KIND_AT >= len(_FLOATS):
         raise RefusedError("malformed")
     return Packet(
         Kind(kind),
         CONTENTS[content],
         epoch,
         number,
-        _values(blob, axes),
+        _values(blob, axes, _FLOATS[flags >> _KIND_AT]),
         bool(flags & 1),
         bool(flags & 2),
         blob,
     )
 
 
-def _values(blob: bytes, axes: int) -> Array:
+def _values(blob: bytes, axes: int, kind: np.dtype[Any]) -> Array:
     """The numbers of a message, none of them copied."""
     start = _HEADER.size + 8 * axes
     if len(blob) < start:
         raise RefusedError("too short")
     shape: tuple[Any, ...] = struct.unpack_from(f"<{axes}Q", blob, _HEADER.size)
-    if math.prod(shape) * 8 != len(blob) - start:
+    if math.prod(shape) * kind.itemsize != len(blob) - start:
         raise RefusedError("wrong size", f"{math.prod(shape)} numbers in {len(blob) - start} bytes")
     if not math.prod(shape):  # one axis may be 0 and another one beyond all limits
         if max(shape) > len(blob):
             raise RefusedError("wrong size", "no numbers, along an axis that is too long")
-        return np.zeros(shape)
-    return np.frombuffer(blob, dtype=_FLOAT, offset=start).reshape(shape)
+        return np.zeros(shape, dtype=kind)
+    return np.frombuffer(blob, dtype=kind, offset=start).reshape(shape)
 
 
 def most_bytes(numbers: int) -> int:

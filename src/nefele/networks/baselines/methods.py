@@ -13,11 +13,23 @@ from sklearn.base import BaseEstimator
 
 from nefele._checks import check_count, check_number
 from nefele._torch.base import Tensor, torch
-from nefele.networks.steps import Steps
+from nefele.networks.steps import Pull, Steps
 
 
 class Method(BaseEstimator):
-    """A way to train one network per node."""
+    """A way to train one network per node: a class of your own gives `train`.
+
+    Examples
+    --------
+    >>> class Still(Method):
+    ...     def train(self, training):
+    ...         return training.start()
+    >>> import numpy as np
+    >>> from nefele.networks.baselines import PersonalRegressor
+    >>> model = PersonalRegressor(method=Still()).fit(np.eye(2), [0.0, 1.0], node_ids=[0, 1])
+    >>> bool((model.parameters_[0] == model.parameters_[1]).all())
+    True
+    """
 
     def check(self) -> None:
         """Raise ValueError for parameters out of their domain."""
@@ -31,6 +43,11 @@ def _share(value: float, name: str) -> None:
     check_number(value, name, low=0.0)
     if value > 1:
         raise ValueError(f"{name} must be a share, at most 1; got {value}.")
+
+
+def _towards(centre: Tensor, strength: float) -> Pull:
+    """The gradient of strength / 2 ||v - centre||^2."""
+    return lambda v: strength * (v - centre)
 
 
 class Local(Method):
@@ -127,7 +144,7 @@ class FedProx(FedAvg):
         check_number(self.mu, "mu", low=0.0)
 
     def _local(self, training: Steps, w: Tensor) -> Tensor:
-        return training.descend(w, training.local_steps, lambda v: self.mu * (v - w))
+        return training.descend(w, training.local_steps, _towards(w, self.mu))
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +176,7 @@ class Ditto(Method):
         for _ in range(training.rounds):
             sent, centre = training.descend(w, half), w
             rest = training.local_steps - half
-            own = training.descend(own, rest, lambda v, c=centre: self.lam * (v - c))
+            own = training.descend(own, rest, _towards(centre, self.lam))
             w = training.mean(sent)
         return own
 
@@ -426,8 +443,7 @@ class FedAMP(Method):
                 centre = self._weights(apart, sigma) @ w
             else:
                 centre = w
-            pull = lambda v, c=centre: self.lam * (v - c)  # noqa: E731
-            w = training.descend(w, training.local_steps, pull)
+            w = training.descend(w, training.local_steps, _towards(centre, self.lam))
         return w
 
     def _weights(self, apart: Tensor, sigma: float) -> Tensor:

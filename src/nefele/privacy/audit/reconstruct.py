@@ -181,7 +181,7 @@ def row_from_gradient(
     if truth is not None:
         known = {"x": np.asarray(truth[0]), "y": np.atleast_1d(np.asarray(truth[1]))}
     bits = float(np.finfo(float).eps * len(g))
-    what = "the node's only row, features and target,"
+    what = "the node's only row, features and target"
     return Reconstruction(what, values, bits, distance(values, known), 1, known)
 
 
