@@ -191,6 +191,8 @@ def _bound(
     dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
+    if not np.isfinite(dual.domain_ratio()).all():
+        dual.tidy()  # what that changes is part of `off`
     off = np.abs(dual.flow() + problem.outflow(u))
     sizes = [np.abs(rows).max(axis=0, initial=0.0) for rows in (w, x)]
     far, moved = yield Sum(np.array(sizes), largest=True)
