@@ -262,6 +262,10 @@ class DualPoint(ABC):
     def settle(self, x: Array) -> None:
         """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
 
+    def tidy(self) -> None:
+        """Bring back into the domain what is outside by no more than rounding errors."""
+        return None
+
     def adopt(self, duals: Sequence[Duals], w: Array) -> None:
         """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind."""
         return None
