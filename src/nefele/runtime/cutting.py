@@ -38,6 +38,7 @@ def cut(problem: Problem, parts: Any) -> list[Part]:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
+    problem.graph.check_plain("A network of parts")
     owner = owners(problem.graph, parts)
     order, rank = good_order(problem.graph), None
     if order is not None:
