@@ -276,7 +276,9 @@ class Rounds:
         found = {"w": self.w, **{f"extra.{k}": v for k, v in self.extra().items()}}
         found |= {f"statistics.{k}": v for k, v in self.stack.statistics.items()}
         memory = [o.state[p] for o, p in zip(self.optimizers, self.parts, strict=True)]
-        known = next((one for one in memory if one), {})  # nodes without rows may have none
+        known: dict[str, Tensor] = next(
+            (one for one in memory if one), {}
+        )  # nodes without rows may have none
         for name, value in known.items():
             zero = torch.zeros_like(value)
             found[f"optimizer.{name}"] = torch.stack([one.get(name, zero) for one in memory])
