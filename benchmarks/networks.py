@@ -142,7 +142,7 @@ def seconds_of(run, repeats: int) -> float:
     return min(times)
 
 
-def an_epoch(method: Rounds) -> float:
+def an_epoch(method: Rounds, repeats: int) -> float:
     """CPU seconds of as many steps as an epoch has, the coupling of whole rounds included."""
     steps = method.source.steps_of_epoch(BATCH)
 
@@ -150,7 +150,7 @@ def an_epoch(method: Rounds) -> float:
         method.round(1)
         method.coupling(), method.spread()  # for the history
 
-    return seconds_of(one, 2) * steps / STEPS
+    return seconds_of(one, repeats) * steps / STEPS
 
 
 def measured(nodes: int, name: str, form: str) -> dict[str, float | str | int]:
@@ -158,12 +158,13 @@ def measured(nodes: int, name: str, form: str) -> dict[str, float | str | int]:
     module = NETWORKS[name]()
     X, y, graph = data(nodes)
     loop = Loop(module, X, y, nodes)
-    plain = seconds_of(loop.epoch, 2)
+    repeats = 2 if nodes < 100 else 1
+    plain = seconds_of(loop.epoch, repeats)
     del loop
     found: dict[str, float | str | int] = {"nodes": nodes, "network": name, "loop": plain}
     for word, kind in (("Algorithm 1", Algorithm1), ("implicit", Implicit)):
         method = ours(kind, module, X, y, graph, form)
-        found[word], found["form"] = an_epoch(method), method.stack.form
+        found[word], found["form"] = an_epoch(method, repeats), method.stack.form
         found["parameters"] = method.w.shape[1]
         del method
     return found

@@ -38,7 +38,7 @@ def deal(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
         for count, training in ((PICTURES, True), (TESTS, False)):
             for digit, n in enumerate(rng.multinomial(count, share)):
                 pool = np.flatnonzero((y == digit) & (np.arange(len(y)) % 2 == training))
-                rows.append(rng.choice(pool, n))
+                rows.append(rng.choice(pool, n, replace=False))
                 owner.append(np.full(n, person))
                 train.append(np.full(n, training))
     at = np.concatenate(rows)

@@ -134,4 +134,4 @@ def _kept(matrix: Array, dtype: torch.dtype) -> Tensor:
     small = np.abs(matrix) < _NOTHING * np.abs(matrix).max()
     if small.mean() < 1 - _DENSE:
         return torch.tensor(matrix, dtype=dtype)
-    return torch.tensor(np.where(small, 0.0, matrix), dtype=dtype).to_sparse_csr()
+    return torch.tensor(np.where(small, 0.0, matrix), dtype=dtype).to_sparse().coalesce()

@@ -276,7 +276,7 @@ class Rounds:
         found = {"w": self.w, **{f"extra.{k}": v for k, v in self.extra().items()}}
         found |= {f"statistics.{k}": v for k, v in self.stack.statistics.items()}
         memory = [o.state[p] for o, p in zip(self.optimizers, self.parts, strict=True)]
-        known: dict[str, Any] = next(
+        known: dict[str, Tensor] = next(
             (one for one in memory if one), {}
         )  # nodes without rows may have none
         for name, value in known.items():

@@ -75,8 +75,8 @@ class NetLearner:
         model = self.model(w, scales)
         none = np.zeros(0)
         rest = (learner.rows, scales, alpha, fitted, none, none, scores, everywhere)
-        found: tuple[Any, ...] = (ids.tolist(), {}, np.zeros((len(ids), 0)), None, *rest)
-        return Networked(*found, model, w)
+        nothing = np.zeros((len(ids), 0))
+        return Networked(ids.tolist(), {}, nothing, None, *rest, model, w)
 
     # -- rounds ---------------------------------------------------------------------------------
 
