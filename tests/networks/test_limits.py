@@ -11,8 +11,12 @@ import torch
 from torch import nn
 
 from nefele import Graph
-from nefele.networks import GTVNetClassifier
+from nefele.graphs import chain
+from nefele.networks import GTVNetClassifier, GTVNetRegressor
+from nefele.networks.features import ArrayFeatures
+from nefele.networks.implicit import Implicit
 from nefele.networks.rounds import BETAS
+from nefele.networks.rows import Source
 from tests.networks.images import CONVOLUTION, IDS, PATH, images
 
 OPTIONS = {"rounds": 12, "prox_steps": 3, "batch_size": 4, "lr": 0.02, "random_state": 7}
@@ -125,3 +129,26 @@ def test_steps_stay_stable_and_the_spread_falls_with_alpha(alpha):
         mlp(), graph=PATH, alpha=alpha / 10, penalty="squared_l2", **(OPTIONS | {"rounds": 40})
     ).fit(X, y, node_ids=IDS)
     assert model.history_[-1].spread < weaker.history_[-1].spread
+
+
+def test_many_nodes_with_few_edges_are_kept_sparse():
+    """The same steps as with full matrices: nodes far apart hardly feel each other."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(40), 3)
+    X = rng.standard_normal((120, 2))
+    model = GTVNetRegressor(
+        graph=chain(40), alpha=0.001, rounds=3, prox_steps=2, random_state=0
+    ).fit(X, X[:, 0], node_ids=ids)
+    task = model._task(model._stack(), _source(X, ids), model.graph_)
+    rounds = Implicit(task)
+    assert rounds.smooth.is_sparse_csr and rounds.pull.is_sparse_csr
+    full = [matrix.to_dense().double().numpy() for matrix in (rounds.smooth, rounds.pull)]
+    K = 0.001 * (np.diag(chain(40).weighted_degree) - chain(40).adjacency.toarray())
+    np.testing.assert_allclose(full[1], K, atol=1e-7)
+    np.testing.assert_allclose(full[0], np.linalg.inv(np.eye(40) + 10.0 * K), atol=1e-6)
+
+
+def _source(X, ids):
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(ids))])
+    features = ArrayFeatures(X, torch.float32)
+    return Source(features, np.arange(len(X)), ptr, X[:, 0], np.ones(len(X)), "float32")

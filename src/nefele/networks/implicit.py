@@ -18,6 +18,7 @@ gamma = lr this is the implicit (forward-backward) step w+ = S (w - lr g).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -134,4 +135,6 @@ def _kept(matrix: Array, dtype: torch.dtype) -> Tensor:
     small = np.abs(matrix) < _NOTHING * np.abs(matrix).max()
     if small.mean() < 1 - _DENSE:
         return torch.tensor(matrix, dtype=dtype)
-    return torch.tensor(np.where(small, 0.0, matrix), dtype=dtype).to_sparse().coalesce()
+    with warnings.catch_warnings():  # torch calls such tensors beta
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.tensor(np.where(small, 0.0, matrix), dtype=dtype).to_sparse_csr()
