@@ -52,7 +52,7 @@ lint: $(STAMP)
 DOCS := .venv-docs
 
 docs: $(DOCS)/.installed
-	$(DOCS)/bin/python -m sphinx -b html -W --keep-going -j auto docs build/docs/html
+	$(DOCS)/bin/python -m sphinx -b html -W --keep-going -E -j auto docs build/docs/html
 	$(DOCS)/bin/python docs/_ext/check_site.py build/docs/html
 	$(DOCS)/bin/python docs/_ext/check_reference.py build/docs/html
 	@echo "The site: build/docs/html/index.html"
