@@ -19,7 +19,7 @@ from nefele.problem import Problem
 Mask = NDArray[np.bool_]
 
 _EQUAL = 1e-5  # share of the spread up to which two models count as one, as in `Result.clusters`
-_ROUNDING = 1e-12
+_ROUNDING = 1e-9  # what a solve to a gap of 1e-10 leaves between equal models
 _REFINEMENTS = 3
 _FLAT = 1e-11  # of curvature, relative to the largest
 _MOST_FACES = 2_000  # unknowns on the faces of linf balls
