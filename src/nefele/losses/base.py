@@ -221,13 +221,13 @@ class BoundLoss(ABC):
         then = self.hess(np.zeros((self.n_nodes, self.d)))
         if now is None or then is None:
             return known
-        least, most = [], np.zeros(len(known))
+        least, most = [], []
         for blocks in (now, then):
             total = basis.T @ np.nan_to_num(group_sums(groups, blocks)) @ basis
             values = np.linalg.eigvalsh(total)
             least.append(values[:, 0])
-            most = values[:, -1]
-        floor = np.maximum(_FLAT * least[1], _ROUNDING * most)  # what is not rounding errors
+            most.append(values[:, -1])
+        floor = np.maximum(_FLAT * least[1], _ROUNDING * most[1])  # what is not rounding errors
         return known & ~(least[0] > floor)
 
 
