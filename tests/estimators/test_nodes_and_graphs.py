@@ -183,7 +183,11 @@ HOLED = X.assign(wind=X["wind"].where(X.index != 7, np.inf))
         ({"node": "town", "penalty": "l3"}, X, 'No penalty "l3"'),
         ({"node": "town", "loss": "sqared"}, X, 'No loss "sqared". Did you mean "squared"?'),
         ({"node": "town", "loss": Squared}, X, r"got a class. Use Squared\(\)"),
-        ({"node": "town", "loss": 3}, X, "loss must be one of absolute, huber, poisson, squared"),
+        (
+            {"node": "town", "loss": 3},
+            X,
+            "loss must be one of absolute, huber, poisson, quantile, squared",
+        ),
         ({"node": "town", "loss": nefele.losses.Hinge()}, X, "Use GTVClassifier"),
         ({"node": "town", "couple": ["wnd"]}, X, 'No feature to couple "wnd". Did you mean "wind"'),
         ({"node": "town", "couple": "wind"}, X, r"Use \['wind'\]"),

@@ -7,6 +7,7 @@ import pytest
 
 from nefele import Problem
 from nefele.graphs import grid
+from nefele.penalties import ByEdge
 from nefele.program import Exchange, Sum, Work, run_alone
 from nefele.runtime import Faults, InProcess, join, pass_messages, relax_messages, split
 from nefele.runtime.programs import algorithm1, certificate
@@ -37,6 +38,8 @@ def problem(loss="squared", penalty="l2", labels="real", lam=0.2):
     data = random_data(np.random.default_rng(2), (8, 0, 2, 1, 6, 5), 2, labels)
     if isinstance(loss, dict):
         loss = {**loss, 1: "zero", 5: "squared"}
+    if isinstance(penalty, ByEdge):
+        penalty = penalty.at(np.arange(graph.n_edges))
     return Problem(graph, data, loss, penalty, lam=lam)
 
 
