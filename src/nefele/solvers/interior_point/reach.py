@@ -15,7 +15,6 @@ from nefele.solvers.interior_point.cones import edge_kind
 from nefele.solvers.interior_point.terms import Terms
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
-_FEW_SECONDS = 0.01  # of a factorisation that pays when losses are quadratic
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
 _MOST_PARAMETERS = 30  # per node
@@ -41,8 +40,10 @@ def pays(problem: Problem) -> bool:
     Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
     may need tens of thousands of iterations: linf, p-norms, penalties of some entries, quadratic
     ones of losses that are not squared, absolute, hinge, Huber and lasso losses, and nodes with
-    losses of different kinds. Else over forests and small graphs: 2 to 10 times faster there for
-    logistic losses, 2 to 7 times for quadratic ones. For these both are fast over a tiny graph.
+    losses of different kinds. Else over forests, and over small graphs when the losses are not
+    quadratic: 2 to 10 times faster there for logistic losses. For quadratic ones steps are 2 to 7
+    times faster over small graphs, too, but end at the tolerance, where reduced solves of the
+    primal-dual method end at the optimum: two fits of the same data then agree to rounding.
     """
     graph, d = problem.graph, problem.d
     if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
@@ -57,13 +58,14 @@ def pays(problem: Problem) -> bool:
     if not graph.plain:
         return fits(problem)
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
-    if kinks.present(problem) or not problem.penalty.whole or edge_kind(problem) != "cones":
+    kind = edge_kind(problem)
+    if kind == "springs" and problem.penalty.whole and not kinks.present(problem):
+        return False  # all is smooth: the primal-dual method's reduced solves are Newton's
+    if kinks.present(problem) or not problem.penalty.whole or kind != "cones":
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     if d > _MOST_PARAMETERS or not (curved or graph.n_nodes * d >= _FEWEST):
         return False
-    if not forest and curved and SmallGraph.entries(graph, d) > _FEW_ENTRIES:
-        return False
-    if not forest and not curved and SmallGraph.seconds(graph, d) > _FEW_SECONDS:
+    if not forest and not (curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES):
         return False
     return fits(problem)
 
