@@ -212,6 +212,15 @@ def test_a_resumed_fit_has_the_same_bits(tmp_path, method, form):
         clone(again).set_params(checkpoint=tmp_path / "other").fit(X, y, node_ids=IDS)
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C as in a script: processes of a test run may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_ends_after_the_round(tmp_path):
     X, y = images()
     calls = []

@@ -7,7 +7,6 @@ the time-varying graphical Lasso (Hallac, Park, Boyd and Leskovec, KDD 2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +106,7 @@ class BoundPrecision(BoundLoss):
 
     smooth = False
 
-    def __init__(self, S: Array, factor: Array, l1: Array) -> None:
+    def __init__(self, S: Array, factor: Array, l1: Array, usual: float | None = None) -> None:
         self.S, self.factor, self.l1 = S, factor, l1
         self.n_nodes, self.p = S.shape[:2]
         self.d, self.labelled = self.p * (self.p + 1) // 2, factor > 0
@@ -115,9 +114,10 @@ class BoundPrecision(BoundLoss):
         off = np.where(j == k, 0.0, double * l1[j, k])
         self.lasso = np.where(self.labelled[:, None], off, 0.0)
 
-    @cached_property
-    def _alone(self) -> Array:
-        return np.where(self.labelled, self.factor, 1.0)
+        self._size = np.einsum("ijj->i", S) / (self.p * np.where(self.labelled, factor, 1.0))
+        if usual is None:
+            usual = float(self._size[self.labelled].mean()) if self.labelled.any() else 1.0
+        self._usual = usual  # of all nodes of a problem, also for some of them
 
     def value(self, w: Array) -> Array:
         """Infinite where W is not positive definite."""
@@ -142,9 +142,8 @@ class BoundPrecision(BoundLoss):
 
     def curvature(self) -> Array:
         """Of -log det at W = S^-1: about the squared size of S, if it is no freak of few rows."""
-        size = np.einsum("ijj->i", self.S) / (self.p * self._alone)
-        known = float(size[self.labelled].mean()) if self.labelled.any() else 1.0
-        size = np.maximum(size, _RARE * known) if known > 0 else np.ones_like(size)
+        size, usual = self._size, self._usual
+        size = np.maximum(size, _RARE * usual) if usual > 0 else np.ones_like(size)
         return np.where(self.labelled, self.factor * size**2, 0.0)
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
@@ -221,7 +220,7 @@ class BoundPrecision(BoundLoss):
         return known & (least <= _SINGULAR * np.einsum("ijj->i", S))
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return BoundPrecision(self.S[nodes], self.factor[nodes], self.l1)
+        return BoundPrecision(self.S[nodes], self.factor[nodes], self.l1, self._usual)
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return PrecisionDual(self, w, target)
