@@ -6,6 +6,7 @@ Run `python docs/make_pictures.py` in an environment with the dev extra.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from dataclasses import dataclass
 from functools import cache, partial
@@ -310,10 +311,23 @@ def draw_ask_next(folder: Path, suffix: str = "svg") -> Path:
         return write_picture(figure, folder / f"ask_next.{suffix}")
 
 
+def draw_pfl(folder: Path, suffix: str = "svg") -> Path:
+    """The picture of docs/personal_networks.md, from the results that are kept."""
+    from nefele.experiments.figures import svg
+    from nefele.experiments.runner import load
+
+    kept = Path(__file__).parents[1] / "benchmarks" / "results" / "pfl.json"
+    cells = json.loads(kept.read_text(encoding="utf-8"))
+    path = folder / "pfl.svg"  # of the experiment: it has no other form
+    path.write_bytes(svg(load("pfl"), cells))
+    return path
+
+
 # What draws each picture, by the name of its file.
 DRAWN = {
     "ask_next": draw_ask_next,
     "maps": draw_maps,
+    "pfl": draw_pfl,
     "clusters": draw_clusters,
     "theory": draw_theory,
     **{f"coupling_{kind.model}": partial(draw_coupling, kind=kind) for kind in COUPLED},

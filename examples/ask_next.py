@@ -4,6 +4,8 @@ A network of four groups in which hardly anybody has data. Each day we may ask o
 the fit is updated from where it was; suggested nodes are compared with random ones.
 """
 
+from typing import Any
+
 import numpy as np
 
 from nefele import LocalData, Problem, Stream
@@ -41,3 +43,17 @@ print("suggested ", " ".join(f"{e:6.3f}" for e in follow(found.nodes)))
 print("at random ", " ".join(f"{e:6.3f}" for e in np.mean(chance, axis=0)))
 print(f"after {DAYS} days: suggested {follow(found.nodes)[-1]:.3f}")
 print(f"after {DAYS} days: at random {np.mean(chance, axis=0)[-1]:.3f}")
+
+
+def picture() -> Any:
+    """Errors day by day: suggested nodes, and five random orders with their mean."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for order in chance:
+        ax.plot(order, color="#D55E00", alpha=0.25, lw=0.8)
+    ax.plot(np.mean(chance, axis=0), color="#D55E00", marker="s", label="at random, mean of five")
+    ax.plot(follow(found.nodes), color="#0072B2", marker="o", label="suggested")
+    ax.set(xlabel="days, one more node each", ylabel="mean error of all models", ylim=(0, None))
+    ax.legend(frameon=False)
+    return figure

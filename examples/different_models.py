@@ -4,6 +4,8 @@ Weather stations report in different units and with different sensors. What they
 temperature falls with height and rises with the sun; each compares what it has with its neighbours.
 """
 
+from typing import Any
+
 import numpy as np
 
 from nefele import Graph, LocalData, Problem, solve
@@ -51,3 +53,22 @@ together = solve(Problem(coupling, data, lam=2.0))
 print(f"each station alone    error {error(alone):.3f}")
 print(f"coupled through maps  error {error(together):.3f}")
 print(f"certified gap {together.gap:.1e} ({together.certificate}, {together.status})")
+
+
+def picture() -> Any:
+    """Effects of an hour of sun in common units: alone, coupled, and the truth."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    place = np.arange(len(stations))
+    for name, result, colour, marker in (
+        ("each station alone", alone, "#D55E00", "s"),
+        ("coupled through maps", together, "#0072B2", "o"),
+    ):
+        sunny = [(F @ result[key][: len(w)])[-1] for key, (w, F) in stations.items()]
+        ax.plot(place, sunny, marker, color=colour, label=name)
+    true = [(F @ effect)[-1] for effect, F in stations.values()]
+    ax.plot(place, true, "_", color="#222222", ms=22, label="truth")
+    ax.set(ylabel="degrees Celsius per hour of sun", xticks=place, xticklabels=list(stations))
+    ax.legend(frameon=False)
+    return figure

@@ -9,6 +9,7 @@ Run it: python examples/personal_digits.py [picture.png]
 """
 
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,40 +46,49 @@ def deal(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return X[at], y[at], np.concatenate(owner), np.concatenate(train)
 
 
-def main() -> None:
-    """Fit the three, and say how often they are wrong."""
+@cache
+def fitted() -> dict[str, Any]:
+    """The three, each fitted to the same pictures."""
     X, y, owner, train = deal()
-    test = ~train
     models: dict[str, Any] = {
         "own pictures only": PersonalClassifier(network, method=Local(), **OPTIONS),
         "FedAvg, then own": PersonalClassifier(network, method=FedAvg(finetune=0.25), **OPTIONS),
         "coupling chosen": GTVNetClassifierCV(network, **OPTIONS),
     }
-    for name, model in models.items():
+    for model in models.values():
         model.fit(X[train], y[train], node_ids=owner[train])
+    return models
+
+
+def main() -> None:
+    """Say how often each of the three is wrong."""
+    X, y, owner, train = deal()
+    test = ~train
+    for name, model in fitted().items():
         wrong = 1.0 - model.score(X[test], y[test], node_ids=owner[test])
         print(f"{name:18} {wrong:.3f} wrong")
-    chosen = models["coupling chosen"]
-    print(chosen.summary())
-    if len(sys.argv) > 1:
-        draw(sys.argv[1], models, X[test], y[test], owner[test])
+    print(fitted()["coupling chosen"].summary())
 
 
-def draw(file: str, models: dict[str, Any], X: Any, y: Any, owner: Any) -> None:
+def picture() -> Any:
     """Pictures that own networks get wrong and the coupled ones right, with both answers."""
-    from matplotlib.figure import Figure
+    import matplotlib.pyplot as plt
 
-    own = models["own pictures only"].predict(X, node_ids=owner)
-    coupled = models["coupling chosen"].predict(X, node_ids=owner)
+    X, y, owner, train = deal()
+    X, y, owner = X[~train], y[~train], owner[~train]
+    own = fitted()["own pictures only"].predict(X, node_ids=owner)
+    coupled = fitted()["coupling chosen"].predict(X, node_ids=owner)
     saved = np.flatnonzero((own != y) & (coupled == y))[:12]
-    figure = Figure(figsize=(7.2, 2.9), layout="constrained")
-    for ax, k in zip(figure.subplots(2, 6).flat, saved, strict=False):
+    figure, axes = plt.subplots(2, 6, figsize=(7.2, 2.9), layout="constrained")
+    for ax, k in zip(axes.flat, saved, strict=False):
         ax.imshow(X[k].reshape(8, 8), cmap="gray_r")
         ax.set_title(f"person {owner[k]}\nalone {own[k]}, coupled {coupled[k]}", fontsize=7)
-    for ax in figure.axes:
+    for ax in axes.flat:
         ax.set_axis_off()
-    figure.savefig(file, dpi=120)
+    return figure
 
 
 if __name__ == "__main__":
     main()
+    if len(sys.argv) > 1:
+        picture().savefig(sys.argv[1], dpi=120)

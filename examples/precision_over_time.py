@@ -3,6 +3,8 @@
 Four sensors; after half of the time the tie between the first two breaks and another forms.
 """
 
+from typing import Any
+
 import numpy as np
 
 from nefele import LocalData, Problem, solve
@@ -20,10 +22,11 @@ for t in range(TIMES):
 rows = [rng.multivariate_normal(np.zeros(4), np.linalg.inv(W), size=ROWS) for W in truth]
 data = LocalData.from_list([(X, np.zeros(ROWS)) for X in rows])
 loss = GraphicalLasso(l1=0.1)
+fits = {}
 
 for name, lam in (("each time alone", 0.0), ("coupled over time", 0.3)):
     result = solve(Problem(chain(TIMES), data, loss=loss, penalty="l2", lam=lam))
-    found = matrices(result.w)
+    found = fits[name] = matrices(result.w)
     error = np.sqrt(((found - truth) ** 2).sum(axis=(1, 2))).mean()
     print(f"{name:18} error {error:.3f}, gap {result.gap:.1e}")
 
@@ -31,3 +34,19 @@ steps = np.sqrt((np.diff(found, axis=0) ** 2).sum(axis=(1, 2)))
 print(f"the largest change is after time {int(np.argmax(steps))}")
 ties = [(i, j) for i in range(4) for j in range(i) if abs(found[-1][i, j]) > 0.1]
 print("ties at the end:", ties)
+
+
+def picture() -> Any:
+    """The two ties over time, at each time alone and coupled; dotted: the truth."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), sharey=True, layout="constrained")
+    for ax, (name, found) in zip(axes, fits.items(), strict=True):
+        for (i, j), colour, marker in (((0, 1), "#0072B2", "o"), ((2, 3), "#D55E00", "s")):
+            label = f"sensors {i} and {j}"
+            ax.plot(found[:, i, j], color=colour, marker=marker, label=label)
+            ax.plot(np.array(truth)[:, i, j], color=colour, ls=":", lw=1)
+        ax.set(title=name, xlabel="time")
+    axes[0].set_ylabel("entry of the precision matrix")
+    axes[0].legend(frameon=False)
+    return figure

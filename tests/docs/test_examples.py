@@ -15,6 +15,7 @@ import nefele
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CORE = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
 
 
 def load(path):
@@ -136,7 +137,7 @@ def pictures():
 
 
 PICTURES = ["clusters", "theory", "maps", "ask_next"]
-PICTURES += ["coupling_centre", "coupling_graph", "coupling_clusters"]
+PICTURES += ["coupling_centre", "coupling_graph", "coupling_clusters", "pfl"]
 
 
 def test_every_picture_is_drawn_here(pictures):
@@ -163,11 +164,12 @@ def test_caption_of_the_picture(pictures):
 
 
 @pytest.mark.parametrize(
-    ("demo", "names"),
+    ("demo", "page", "names"),
     [
-        ("states", {}),
+        ("states", CORE, {}),
         (
             "incomes",
+            README,
             {
                 "mixed model": "mixed model (random slopes, as MixedLM and lmer)",
                 "nefele": "nefele: borders and centre",
@@ -175,8 +177,9 @@ def test_caption_of_the_picture(pictures):
             },
         ),
     ],
+    ids=["states", "incomes"],
 )
-def test_demo_table(tmp_path, demo, names):
+def test_demo_table(tmp_path, demo, page, names):
     command = (
         "import sys; from nefele.cli import main; sys.argv = ['nefele', *sys.argv[1:]]; main()"
     )
@@ -189,7 +192,7 @@ def test_demo_table(tmp_path, demo, names):
     )
     for method in json.loads(done.stdout)["methods"]:
         name = re.escape(names.get(method["method"], method["method"]))
-        rows = re.findall(rf"^\| {name} \| (\S+) \| (\S+) \|(?: (\S+) \|)?$", README, re.M)
+        rows = re.findall(rf"^\| {name} \| (\S+) \| (\S+) \|(?: (\S+) \|)?$", page, re.M)
         values = [[float(text) for text in row if text not in ("", "-")] for row in rows]
         printed = [method["mse"], method["ratio"]]
         if demo == "incomes" and method["mse_without_rows"] is not None:
@@ -203,25 +206,4 @@ def test_every_solver_name_is_documented():
     from nefele.solvers.choose import _BY_NAME
 
     for name in ("auto", *_BY_NAME):
-        assert f'| `"{name}"` |' in README, name
-
-
-def test_the_fit_command_of_the_readme(tmp_path):
-    rng = np.random.default_rng(0)
-    station = np.repeat(np.arange(6), 10)
-    wind = rng.normal(size=60)
-    rows = [f"s{i},{x:.4f},{2 * x + i:.4f}" for i, x in zip(station, wind, strict=True)]
-    (tmp_path / "data.csv").write_text("\n".join(["station,wind,tmax", *rows]))
-    edges = [f"s{i},s{i + 1}" for i in range(5)]
-    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]))
-    line = re.search(r"^nefele (fit .*)$", README, re.M)[1]
-    code = "import sys; from nefele.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *line.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "own data only" in done.stdout and (tmp_path / "first" / "report.html").is_file()
+        assert f'| `"{name}"` |' in CORE, name

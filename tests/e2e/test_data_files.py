@@ -81,7 +81,7 @@ def test_coordinates_are_two(home, coords):
 
 def test_empty_lists_are_refused(home):
     said = refused("fit", "weather.csv", *NODE, "--features", "", cwd=home)
-    assert "--features must name columns" in said and "Leave the option out" in said
+    assert "--features must have names" in said and "Leave the option out" in said
 
 
 def test_edges_without_an_end_can_be_dropped(home):

@@ -15,7 +15,7 @@ from nefele.losses import HuberLoss, Squared
 from nefele.penalties import HuberPenalty
 from nefele.solvers.loop.fingerprint import fingerprint
 from tests.contracts.cases import LOSSES, PENALTIES
-from tests.problems import chain_problem, kind_of, random_data
+from tests.problems import chain_problem, random_data
 
 
 def other(problem, loss="squared", penalty="l2", lam=None):
@@ -68,13 +68,20 @@ def varied(thing):
         value = getattr(thing, field.name)
         if isinstance(value, float) and np.isfinite(value) and (field.name != "l1" or value):
             yield replace(thing, **{field.name: value + 1e-9})
+        elif is_dataclass(value):
+            yield from (replace(thing, **{field.name: part}) for part in varied(value))
+        elif isinstance(value, tuple) and all(isinstance(number, float) for number in value):
+            for j, number in enumerate(value):
+                ends = (*value[:j], number + 1e-9, *value[j + 1 :])
+                if np.isfinite(number) and (field.name != "l1" or number):
+                    yield replace(thing, **{field.name: ends})
         elif field.name == "Q":
             yield replace(thing, Q=np.asarray(value) * (1 + 1e-12))
 
 
 @pytest.mark.parametrize("case", [c for c in LOSSES if is_dataclass(c.loss)], ids=lambda c: c.name)
 def test_every_parameter_of_a_loss_counts(case):
-    data = random_data(np.random.default_rng(0), [6] * 12, 2, kind_of(case.loss))
+    data = random_data(np.random.default_rng(0), [6] * 12, 2, case.labels)
 
     def mark(loss):
         return fingerprint(Problem(BASE.graph, data, loss=loss, lam=1.0))

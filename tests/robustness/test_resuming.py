@@ -23,7 +23,7 @@ SLOW = PrimalDual(polish=False)
 
 
 def problem():
-    """Several certified points to 1e-9."""
+    """Several certified points to 1e-9 with "primal_dual"."""
     return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
 
 
@@ -39,7 +39,7 @@ def file(tmp_path):
 @pytest.fixture
 def kept(file):
     """A checkpoint of `problem()`, stopped at its second certified point."""
-    solve(problem(), tol=1e-9, checkpoint=file, callback=stop_after(100))
+    solve(problem(), "primal_dual", tol=1e-9, checkpoint=file, callback=stop_after(100))
     return file
 
 
@@ -49,8 +49,9 @@ def kept(file):
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_resumed_solve_continues_counts_history_and_time(file, as_text):
     name = str(file) if as_text else file
-    first = solve(problem(), tol=1e-9, checkpoint=name, callback=stop_after(100))
-    second = solve(problem(), tol=1e-9, resume=name)
+    stop = stop_after(100)
+    first = solve(problem(), "primal_dual", tol=1e-9, checkpoint=name, callback=stop)
+    second = solve(problem(), "primal_dual", tol=1e-9, resume=name)
     assert first.status is Status.STOPPED and second.converged
     assert second.n_iter > first.n_iter
     np.testing.assert_array_equal(second.history[: len(first.history)], first.history)
@@ -58,7 +59,7 @@ def test_a_resumed_solve_continues_counts_history_and_time(file, as_text):
     assert seconds == sorted(seconds)
 
 
-@pytest.mark.parametrize("solver", ["auto", SLOW, ADMM(), "algorithm1"], ids=repr)
+@pytest.mark.parametrize("solver", ["auto", "primal_dual", SLOW, ADMM(), "algorithm1"], ids=repr)
 def test_a_resumed_solve_reaches_the_same_optimum(file, solver):
     whole = solve(problem(), solver, tol=1e-6)
     solve(problem(), solver, tol=1e-6, checkpoint=file, callback=stop_after(50))
@@ -67,7 +68,7 @@ def test_a_resumed_solve_reaches_the_same_optimum(file, solver):
     assert abs(resumed.objective - whole.objective) <= resumed.gap_abs + whole.gap_abs
 
 
-@pytest.mark.parametrize("solver", ["auto", SLOW, "algorithm1"], ids=repr)
+@pytest.mark.parametrize("solver", ["auto", "primal_dual", SLOW, "algorithm1"], ids=repr)
 @pytest.mark.parametrize("iteration", [50, 150])
 def test_a_stop_at_a_certified_point_leaves_no_trace(file, solver, iteration):
     whole = solve(problem(), solver, tol=1e-6)
@@ -122,20 +123,20 @@ def test_a_finished_solve_is_finished(file):
 
 def test_more_iterations_after_max_iter(file):
     with pytest.warns(ConvergenceWarning):
-        solve(problem(), tol=1e-9, max_iter=60, checkpoint=file)
+        solve(problem(), "primal_dual", tol=1e-9, max_iter=60, checkpoint=file)
     with pytest.warns(ConvergenceWarning, match="after 60 iterations"):
-        solve(problem(), tol=1e-9, max_iter=60, resume=file)
-    assert solve(problem(), tol=1e-9, resume=file).converged
+        solve(problem(), "primal_dual", tol=1e-9, max_iter=60, resume=file)
+    assert solve(problem(), "primal_dual", tol=1e-9, resume=file).converged
 
 
 def test_a_hurried_solve_may_be_certified_later_and_the_other_way_round(file):
-    stop = stop_after(50)
-    hurried = solve(problem(), tol=1e-9, certify=False, checkpoint=file, callback=stop)
+    stop, solver = stop_after(50), "primal_dual"
+    hurried = solve(problem(), solver, tol=1e-9, certify=False, checkpoint=file, callback=stop)
     assert hurried.gap == np.inf
-    proven = solve(problem(), resume=file)
+    proven = solve(problem(), solver, resume=file)
     assert proven.converged and proven.certificate == "dual"
-    early = solve(problem(), tol=1e-9, checkpoint=file, callback=stop)
-    quick = solve(problem(), resume=file, certify=False)
+    early = solve(problem(), solver, tol=1e-9, checkpoint=file, callback=stop)
+    quick = solve(problem(), solver, resume=file, certify=False)
     assert quick.status is Status.UNCERTIFIED and not quick.converged
     # What was proven before stays proven.
     assert quick.objective - quick.gap_abs == pytest.approx(early.objective - early.gap_abs)
@@ -184,10 +185,10 @@ def test_ctrl_c_keeps_what_was_done(file, monkeypatch):
         step(self, problem, state)
 
     monkeypatch.setattr(PrimalDual, "step", interrupted)
-    first = solve(problem(), tol=1e-9, checkpoint=file)
+    first = solve(problem(), "primal_dual", tol=1e-9, checkpoint=file)
     assert first.status is Status.INTERRUPTED and first.n_iter == 69
     assert "resume" in first.status.advice
-    resumed = solve(problem(), tol=1e-9, resume=file)
+    resumed = solve(problem(), "primal_dual", tol=1e-9, resume=file)
     assert resumed.converged and resumed.n_iter > 69
     assert [record.iteration for record in first.history] == [50, 69]
     assert [record.iteration for record in resumed.history[:2]] == [50, 100]  # as without Ctrl-C
@@ -272,7 +273,7 @@ def test_a_fault_during_the_write_keeps_the_old_file_and_the_solve_goes_on(kept,
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.warns(UserWarning, match=r"could not be written \(No space left") as caught:
-        result = solve(problem(), tol=1e-9, resume=kept, checkpoint=kept)
+        result = solve(problem(), "primal_dual", tol=1e-9, resume=kept, checkpoint=kept)
     assert result.converged and len(caught) == 1 and caught[0].filename == __file__
     assert kept.read_bytes() == before and os.listdir(kept.parent) == ["run.npz"]
 

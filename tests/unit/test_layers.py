@@ -55,7 +55,7 @@ RULES = Rules(
         "_records": {"_files"},
         "_torch": {"_checks"},
         "program": {"_checks"},
-        "_draw": {"_checks", "_ids"},
+        "_draw": {"_checks", "_ids", "_words"},
         "_systems": {"graph", "graphs"},
         "graphs": {"graph"},
         "problem": {"certificate"},

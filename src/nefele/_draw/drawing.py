@@ -15,6 +15,7 @@ from nefele._checks import Array, as_float_array, check_finite, type_name
 from nefele._draw.layout import force_layout
 from nefele._draw.network import Network
 from nefele._ids import as_ids, describe, did_you_mean
+from nefele._words import visible
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.7"
@@ -87,13 +88,16 @@ def _in_graph_order(graph: Network, positions: Mapping[Any, Any]) -> list[Any]:
 
 
 def shorten(name: str) -> str:
-    """A name for a picture, cut when it is long.
+    r"""A name for a picture, cut when it is long; characters that no SVG may hold are escapes.
 
     Examples
     --------
     >>> shorten("a" * 30)
     'aaaaaaaaaaaaaaaaaaa…'
+    >>> print(shorten("\x1b[1mOulu"))
+    \x1b[1mOulu
     """
+    name = visible(name)
     return name if len(name) <= _LONG else name[: _LONG - 1] + "…"
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from nefele._words import visible
+
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 _SVG = "{http://www.w3.org/2000/svg}svg"
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -127,7 +129,8 @@ class Picture:
         with rc_context({"svg.hashsalt": "nefele", "svg.fonttype": "none"}):
             options = dict(dpi=_DPI, transparent=True, bbox_inches="tight")
             figure.savefig(out, format="svg", metadata={"Date": None}, **options)
-        return cls(title, out.getvalue(), says)
+        lines = out.getvalue().decode("utf-8").split("\n")
+        return cls(title, "\n".join(map(visible, lines)).encode("utf-8"), says)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], title: str = "", says: str = "") -> Picture:

@@ -122,5 +122,10 @@ def _written(value: Any) -> str:
 
 
 def _rounded(values: Any) -> Any:
-    """Six digits: rounding does not show, such as that of another number of threads."""
-    return np.round(values / (float(np.abs(values).max(initial=0.0)) or 1.0), _DIGITS) + 0.0
+    """Six digits: rounding does not show, such as that of another number of threads.
+
+    Infinite values, of points outside a loss's set, stay so.
+    """
+    size = np.abs(values)
+    largest = float(size.max(initial=0.0, where=np.isfinite(size)))
+    return np.round(values / (largest or 1.0), _DIGITS) + 0.0
