@@ -8,7 +8,7 @@ import pytest
 
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, HuberLoss, Logistic, Squared
-from nefele.penalties import Quadratic
+from nefele.penalties import L2Norm, Lp, Partial, Quadratic
 from nefele.solvers import PrimalDual, StochasticPrimalDual
 from nefele.solvers.interior_point import solver as newton
 from nefele.solvers.loop import checkpoint
@@ -73,6 +73,8 @@ CASES = {
     "newton, huber": ("newton", lambda: problem(Logistic(l2=0.01), "huber"), 80),
     "newton, rows": ("newton", lambda: problem("absolute"), 80),
     "newton, springs": ("newton", lambda: problem("hinge", "squared_l2"), 80),
+    "newton, powers": ("newton", lambda: problem(penalty=Lp(3)), 80),
+    "newton, some": ("newton", lambda: problem(Squared(l1=0.1), Partial(L2Norm(), [0])), 80),
     "auto": ("auto", lambda: problem(cycle=False), 80),
     "local": ("local", lambda: problem(Logistic(l2=1e-6), lam=0.0), 20),
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nefele import ConvergenceWarning, DataWarning, Graph, LocalData, Problem, solve
+from nefele import DataWarning, Graph, LocalData, Problem, solve
 from nefele.losses import Logistic, Multinomial, Poisson
 from nefele.penalties import L2Norm, Lp, Partial, Quadratic
 from tests.robustness.problems import PENALTIES, lonely, path
@@ -93,16 +93,15 @@ def test_a_poisson_node_without_counts_is_held_by_its_neighbour():
     assert result.converged and not result.unbounded.any()
 
 
-def test_a_class_that_no_row_has_ends_the_solve_early_and_says_why():
+def test_a_class_that_no_row_has_does_not_end_the_solve_and_is_named():
     rng = np.random.default_rng(0)
     rows = [(np.c_[rng.normal(size=(20, 2)), np.ones(20)], rng.integers(0, 2, 20)) for _ in "abcd"]
     problem = Problem(
         path(4), LocalData.from_list(rows), loss=Multinomial(n_classes=3), penalty="l2", lam=0.1
     )
-    with pytest.warns(ConvergenceWarning, match=r"unbounded.*no minimiser.*l2=1e-3"):  # noqa: SIM117
-        with pytest.warns(DataWarning, match="no minimiser"):
-            result = solve(problem)
-    assert result.status == "unbounded" and not result.converged and result.unbounded.all()
+    with pytest.warns(DataWarning, match=r"no minimiser.*l2=1e-3"):
+        result = solve(problem)
+    assert result.converged and result.gap <= 1e-6 and result.unbounded.all()
     assert result.n_iter <= 1000
 
 

@@ -209,6 +209,8 @@ def _bound(
     dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
+    if not np.isfinite(dual.domain_ratio()).all():
+        dual.tidy()  # what that changes is part of `off`
     off = np.abs(dual.flow() + problem.outflow(u))
     far, moved = yield Sum(np.array([_column_max(rows) for rows in (w, x)]), largest=True)
     radius = 2 * far + (0.0 if only_flow else moved)

@@ -14,6 +14,7 @@ from nefele._kernels.groups import group_sums
 from nefele.data import LocalData
 from nefele.losses.escape import runs_away, runs_together
 
+_ROUNDING = 1e-12  # curvature, in units of the largest at zero, that is none
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
 _NEWTON_STEPS, _HALVINGS = 100, 40  # at most, of a pooled fit and of each of its steps
 # Steps of the proximal point method that finds local minimisers, in units of 1 / curvature.
@@ -229,11 +230,14 @@ class BoundLoss(ABC):
         then = self.hess(np.zeros((self.n_nodes, self.d)))
         if now is None or then is None:
             return known
-        least = []
+        least, most = [], []
         for blocks in (now, then):
             total = basis.T @ np.nan_to_num(group_sums(groups, blocks)) @ basis
-            least.append(np.linalg.eigvalsh(total)[:, 0])
-        return known & ~(least[0] > _FLAT * np.maximum(least[1], 0.0))
+            values = np.linalg.eigvalsh(total)
+            least.append(values[:, 0])
+            most.append(values[:, -1])
+        floor = np.maximum(_FLAT * least[1], _ROUNDING * most[1])  # what is not rounding errors
+        return known & ~(least[0] > floor)
 
 
 class DualPoint(ABC):
@@ -261,6 +265,10 @@ class DualPoint(ABC):
     @abstractmethod
     def settle(self, x: Array) -> None:
         """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
+
+    def tidy(self) -> None:
+        """Bring back into the domain what is outside by no more than rounding errors."""
+        return None
 
     def adopt(self, duals: Sequence[Duals], w: Array) -> None:
         """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind."""

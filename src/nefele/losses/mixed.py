@@ -138,6 +138,10 @@ class MixedDual(DualPoint):
         for nodes, dual in self.duals:
             dual.settle(x[nodes])
 
+    def tidy(self) -> None:
+        for _, dual in self.duals:
+            dual.tidy()
+
     def adopt(self, duals: Sequence[Duals], w: Array) -> None:
         for pair, (nodes, dual) in zip(duals, self.duals, strict=True):
             dual.adopt([pair], w[nodes])

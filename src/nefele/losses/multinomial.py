@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax, xlogy
 from nefele._checks import Array, check_count, check_numbers
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, Loss, check_labels
-from nefele.losses.rows import BoundRows, Weights
+from nefele.losses.rows import TINY, BoundRows, Weights
 
 _MANY = 100  # classes that need as many rows, if not asked for
 _COMPILED = 50  # numbers in X from which compiled loops pay off, up to
@@ -140,6 +140,15 @@ class BoundMultinomial(BoundRows):
         others = np.where(self.hot > 0, 0.0, a).min(axis=1)
         own = -np.take_along_axis(a, self.label[:, None], axis=1)[:, 0]
         return np.where(others >= 0, own, np.inf)
+
+    def row_inside(self, a: Array) -> Array:
+        """The duals with zero for tiny negative ones of other classes; rows still sum to zero."""
+        other = self.hot == 0
+        negative = other & (a < 0) & (np.abs(a) <= TINY * np.abs(a).max(initial=0.0))
+        a = np.where(negative, 0.0, a)
+        own = -np.where(other, a, 0.0).sum(axis=1, keepdims=True)
+        changed = negative.any(axis=1, keepdims=True)
+        return np.where(changed & ~other, own, a)
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array]:
         """x^T (t_y - t_k) >= 0 for every row and class k: directions that cost nothing."""

@@ -21,6 +21,7 @@ from nefele.losses.base import BoundLoss, DualPoint, Duals
 Weights = float | tuple[float, ...]
 
 _LARGEST = 1e153  # features whose squares can still be summed
+TINY = 1e-6  # row duals, in units of the largest, that may be set to zero
 _NEWTON_STEPS = 100
 _NEWTON_TOL = 1e-13
 
@@ -73,6 +74,14 @@ class BoundRows(BoundLoss):
     @abstractmethod
     def row_ratio(self, a: Array) -> Array:
         """How far a_r is from zero relative to the boundary of the domain of f*; <= 1 inside."""
+
+    def row_inside(self, a: Array) -> Array:
+        """The duals with zero, always inside, for tiny ones that no scaling brings inside.
+
+        Such as those of rows far on the right side, whose sign a correction has turned.
+        """
+        tiny = np.abs(a) <= TINY * np.abs(a).max(initial=0.0)
+        return np.where(tiny & np.isinf(self.row_ratio(a)), 0.0, a)
 
     # What follows is the same for all.
 
@@ -235,6 +244,9 @@ class RowDual(DualPoint):
     def settle(self, x: Array) -> None:
         self.a = self.a - self.loss.row_bend(self.z, self.loss.predict(x))
         self.zeta = self.zeta - 2 * self.loss.ridge * x
+
+    def tidy(self) -> None:
+        self.a = self.loss.row_inside(self.a)
 
     def adopt(self, duals: Sequence[Duals], w: Array) -> None:
         rows, entries = duals[0]

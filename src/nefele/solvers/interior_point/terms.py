@@ -63,8 +63,8 @@ class Terms:
             most = size.max(axis=1, keepdims=True)
             size = np.maximum(size, 1e-6 * most)
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
-            self._anchor = np.where(idle, 1.0, _ANCHOR * size)[:, :, None] * np.eye(size.shape[1])
-        return np.asarray(hess + self._anchor)
+            self._anchor = np.where(idle, 1.0, _ANCHOR * size)
+        return np.asarray(hess + self._anchor[:, :, None] * np.eye(self.problem.d))
 
     @staticmethod
     def fit(problem: Problem) -> bool:
@@ -128,10 +128,14 @@ class Terms:
     def keep(self) -> dict[str, Array]:
         """All that steps change, by name, for `take`."""
         found = {f"{part.name}_{x}": getattr(part, x) for part in self.parts for x in part.kept}
+        if self._anchor is not None:
+            found["anchor"] = self._anchor
         return {**found, "totals": np.array([part.total for part in self.parts])}
 
     def take(self, arrays: dict[str, Array]) -> None:
         """Back to where `keep` was called."""
+        if "anchor" in arrays:
+            self._anchor = arrays["anchor"].reshape(self.problem.graph.n_nodes, self.problem.d)
         for part, total in zip(self.parts, arrays["totals"].tolist(), strict=True):
             part = getattr(part, "core", part)
             part.total = total

@@ -79,8 +79,9 @@ def run(
     if solver.perturbed and status is Status.FINISHED:
         status = Status.PERTURBED
     result = finish(problem, loop.best, status, loop.k, loop.history, certify, loop.unbounded)
-    if status is Status.UNBOUNDED and loop.k < limit:
-        result = _hold(result, solver, tol, limit - loop.k, callback, certify)
+    if loop.k < limit and (status is Status.UNBOUNDED or loop.only_estimated(result)):
+        held = _hold(result, solver, tol, limit - loop.k, callback, certify)
+        result = held if status is Status.UNBOUNDED or held.converged else result
     warn(result, tol, certify)
     return result
 
@@ -233,6 +234,12 @@ class _Loop:
         self.bounded = not found.any()
         self.unbounded = None if self.bounded else found
         return not self.bounded
+
+    def only_estimated(self, result: Result) -> bool:
+        """Whether a small problem's bound is no proof, for want of a minimiser."""
+        assert self.best.dual is not None
+        lost = result.certificate != self.best.dual.form and result.unbounded.any()
+        return bool(result.status is Status.OPTIMAL and lost and result.u.size < _LARGE)
 
     def examine(self, exact: bool = False) -> None:
         """Certify the present point, or guess how good it is, and note it."""
