@@ -273,6 +273,11 @@ class Graph:
         """Length of what an edge compares, and so of its flow, for d parameters."""
         return d
 
+    def check_plain(self, what: str) -> None:
+        """Raise, naming who asks, when edges compare linear images; see `nefele.graphs.mapped`."""
+        if not self.plain:
+            raise ValueError(f"{what} takes no couplings by linear maps; got {self!r}.")
+
     def check_dimension(self, d: int) -> None:
         """Raise when the graph does not fit models with d parameters."""
         return None

@@ -20,8 +20,11 @@ from nefele.penalties import (
     Quadratic,
     SquaredL2,
 )
+from nefele.robust import influence_bound
+from nefele.runtime import split
 from nefele.solvers import PrimalDual
 from nefele.solvers.loop.fingerprint import fingerprint
+from nefele.theory import well_connected
 from tests.problems import labels
 from tests.reference.oracle import _node_term, edge_term, solved
 
@@ -272,6 +275,12 @@ def test_what_maps_refuse():
             solve(Problem(coupling, data, penalty="squared_l2", lam=1.0), solver)
     with pytest.raises(ValueError, match="An engine takes no couplings by linear maps"):
         solve(Problem(coupling, data, lam=1.0), engine="in_process", parts=2)
+    with pytest.raises(ValueError, match=r"nefele\.theory takes no couplings by linear maps"):
+        well_connected(Problem(coupling, data, lam=1.0), [0, 0, 0])
+    with pytest.raises(ValueError, match=r"nefele\.robust takes no couplings by linear maps"):
+        influence_bound(Problem(coupling, data, lam=1.0), [0])
+    with pytest.raises(ValueError, match="A network of parts takes no couplings by linear maps"):
+        split(Problem(coupling, data, lam=1.0))
     with pytest.raises(ValueError, match="equally many rows; got 1 and 2 at edge 0"):
         mapped(graph, nodes={0: [[1.0, 0.0]]})
     with pytest.raises(ValueError, match="node 1 must have equally many columns; got 2 and 3"):

@@ -128,8 +128,7 @@ def solve(
     check_engine(engine, address)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
-    if not problem.graph.plain:
-        raise ValueError("An engine takes no couplings by linear maps; leave engine out.")
+    problem.graph.check_plain("An engine")
     plan = make_plan(solver, tol, max_iter)
     plan.solver.check(problem)
     kept = keep_in(checkpoint, resume, every, plan, lambda: fingerprint(problem))

@@ -149,17 +149,21 @@ class BoundPointwise(BoundRows):
         pulls(self.data.X, self.data.row_weight * a, self.data.ptr, out)
         return out
 
+    def _whole(self, z: Array) -> Array:
+        """Predictions with their offsets."""
+        return z if self.data.offset is None else z + self.offset
+
     def row_value(self, z: Array) -> Array:
-        return self.loss.f(z + self.offset, self.data.y)
+        return self.loss.f(self._whole(z), self.data.y)
 
     def row_slope(self, z: Array) -> Array:
-        return self.loss.slope(z + self.offset, self.data.y)
+        return self.loss.slope(self._whole(z), self.data.y)
 
     def row_bend(self, z: Array, t: Array) -> Array:
-        return self.loss.bend(z + self.offset, self.data.y) * t
+        return self.loss.bend(self._whole(z), self.data.y) * t
 
     def gram(self, z: Array) -> Array:
-        bend = self.loss.bend(z + self.offset, self.data.y)
+        bend = self.loss.bend(self._whole(z), self.data.y)
         return self._weighted_gram(self.data.row_weight * bend)
 
     def _weighted_gram(self, weight: Array) -> Array:
@@ -185,7 +189,8 @@ class BoundPointwise(BoundRows):
 
     def row_conjugate(self, a: Array) -> Array:
         """f*(a) - a o: the offset o moves f along z."""
-        return self.loss.conjugate(a, self.data.y) - a * self.offset
+        found = self.loss.conjugate(a, self.data.y)
+        return found if self.data.offset is None else found - a * self.offset
 
     def row_ratio(self, a: Array) -> Array:
         return self.loss.domain_ratio(a, self.data.y)

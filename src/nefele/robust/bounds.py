@@ -179,6 +179,7 @@ def _convexity(problem: Problem) -> Array:
 def _attackers(problem: Any, attackers: Any) -> Mask:
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    problem.graph.check_plain("nefele.robust")
     bad = np.zeros(problem.graph.n_nodes, dtype=bool)
     bad[captured(problem.graph.ids, attackers, "the graph")] = True
     if bad.all():

@@ -144,6 +144,7 @@ def _fit(X: Array, y: Array) -> tuple[float, int]:
 def _rows_of(problem: Any) -> LocalData:
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    problem.graph.check_plain("nefele.robust")
     if not isinstance(problem.loss, BoundSquared) or problem.loss.data.sample_weight is not None:
         raise ValueError(
             'suspects needs loss="squared" at every node and no sample weights: its test is exact '

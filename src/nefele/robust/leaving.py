@@ -76,6 +76,7 @@ def without_node(problem: Problem, node: Any, *, tol: float = 1e-8) -> Without:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    problem.graph.check_plain("nefele.robust")
     graph = problem.graph
     gone = int(captured(graph.ids, [node], "the graph")[0])
     if graph.n_nodes < 2:

@@ -80,6 +80,7 @@ def worst_nodes(problem: Problem, k: int = 1) -> WorstNodes:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
+    problem.graph.check_plain("nefele.robust")
     k, n = check_count(k, "k", low=1), problem.graph.n_nodes
     if k >= n:
         raise ValueError(f"k must leave an honest node of the {n}; got {k}.")

@@ -44,6 +44,7 @@ def pieces(problem: Problem, parts: Any) -> Iterator[Part]:
     """The same one after the other: whoever packs them need not hold all."""
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
+    problem.graph.check_plain("A network of parts")
     owner = owners(problem.graph, parts)
     order, rank = good_order(problem.graph), None
     if order is not None:

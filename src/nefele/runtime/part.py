@@ -233,6 +233,7 @@ def split(problem: Problem, parts: Any = None) -> list[Part]:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
+    problem.graph.check_plain("A network of parts")
     of_node = _named(problem.graph.ids.tolist(), parts)
     number = {name: k for k, name in enumerate(dict.fromkeys(of_node))}
     owner, names = np.array([number[name] for name in of_node], dtype=np.int64), list(number)

@@ -121,11 +121,8 @@ class Solver(ABC, Generic[S]):
 
 def check_maps(problem: Problem, solver: Solver) -> None:
     """Raise when edges compare linear images and the solver takes differences only."""
-    if not (problem.graph.plain or solver.maps):
-        raise ValueError(
-            f"{type(solver).__name__} takes no couplings by linear maps; got {problem.graph!r}. "
-            'Use solver="auto".'
-        )
+    if not solver.maps:
+        problem.graph.check_plain(type(solver).__name__)
 
 
 def settled(problem: Posed, w0: Array, alone: NDArray[np.bool_]) -> Array:

@@ -23,8 +23,7 @@ def check_problem(problem: Any) -> Problem:
             f"problem must be a Problem; got {type(problem).__name__}. "
             "Build it by nefele.Problem(graph, data, ...), or take result.problem."
         )
-    if not problem.graph.plain:
-        raise ValueError("The theory is for differences over edges; got a coupling by maps.")
+    problem.graph.check_plain("nefele.theory")
     return problem
 
 
