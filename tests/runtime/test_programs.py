@@ -39,7 +39,8 @@ def problem(loss="squared", penalty="l2", labels="real", lam=0.2):
     if isinstance(loss, dict):
         loss = {**loss, 1: "zero", 5: "squared"}
     if isinstance(penalty, ByEdge):
-        penalty = penalty.at(np.arange(graph.n_edges))
+        kinds = penalty.penalties
+        penalty = ByEdge(kinds, np.arange(graph.n_edges) % len(kinds))
     return Problem(graph, data, loss, penalty, lam=lam)
 
 
