@@ -203,7 +203,7 @@ from nefele.agnostic import FedRelaxRegressor
 import nefele.cli, nefele.baselines, nefele.report, nefele.runtime
 X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
 FedRelaxRegressor(random_state=0).fit(X, y).predict(X)
-for name in ("agnostic.torch_model", "networks"):
+for name in ("agnostic.torch_model", "networks.estimators"):
     try:
         __import__(f"nefele.{name}")
     except ImportError as error:
