@@ -115,3 +115,10 @@ def test_a_folder_gives_known_pictures_first_and_complains_of_the_rest(tmp_path)
     assert [p.title for p in found] == ["The graph", "a one", "b two"]
     assert found[0].says == "Words."
     assert len(wrong) == 1 and "bad.svg was left out" in wrong[0]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph 27")
+def test_control_characters_of_a_figure_are_escapes():
+    ax = Figure().subplots()
+    ax.set_xlabel("a\x1b[2Jb")
+    assert b"a\\x1b[2Jb" in Picture.drawn(ax, "Names").data
