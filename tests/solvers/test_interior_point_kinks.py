@@ -354,7 +354,7 @@ def test_convex_clustering_with_the_linf_norm():
         (lambda: random_problem(0, Squared(), Lp(3)), Newton),
         (lambda: random_problem(0, Squared(), Partial(L2Norm(), [0])), Newton),
         (lambda: random_problem(0, HuberLoss(), "l2"), Newton),
-        (lambda: random_problem(0, Logistic(), "squared_l2"), Newton),
+        (lambda: random_problem(0, Logistic(), "squared_l2"), PrimalDual),
         (
             lambda: Problem(
                 sbm([300, 300], 0.3, 0.3, seed=0),
