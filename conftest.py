@@ -1,5 +1,6 @@
 """What holds for the tests and for the examples in docstrings."""
 
+import signal
 import sys
 
 import pytest
@@ -11,3 +12,8 @@ def no_figure_stays_open():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background, where Ctrl-C is ignored, and so by all processes of the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
