@@ -17,9 +17,12 @@ NOT_RUN = "flower_fedrelax"  # Flower is not installed here
 @pytest.fixture
 def extension(monkeypatch):
     """Modules of docs/_ext, which import each other by name."""
+    names = ("check_site", "gallery", "notebooks", "outside")
+    for name in names:  # a module of the tests may have been loaded by the same name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     yield importlib.import_module
-    for name in ("check_site", "gallery", "notebooks", "outside"):
+    for name in names:
         sys.modules.pop(name, None)
 
 
