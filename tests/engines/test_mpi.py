@@ -1,14 +1,12 @@
 """MPI: the result of one process, whoever is killed. All runs are in a network of their own."""
 
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from nefele import solve
@@ -21,8 +19,8 @@ from nefele.runtime.job import Job, Packed, links_of
 from nefele.runtime.plan import Plan
 from nefele.solvers import PrimalDual
 from tests.engines.deadly import Deadly
+from tests.engines.orphaned import check_resumed
 from tests.engines.problems import posed, written
-from tests.waiting import wait_until
 
 STEPS = PrimalDual(polish=False)
 PARTS = [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 4))]
@@ -178,25 +176,6 @@ def test_a_part_that_one_process_cannot_read_ends_all(problem, tmp_path):
     assert run.stdout.count("part-00001.parquet' must be as it was written") == 2
 
 
-LONG = """
-from nefele import solve
-from tests.engines.problems import posed
-solve(posed(), tol=None, max_iter=10**6, engine="mpi", parts=2, checkpoint={folder!r}, every=20)
-"""
-
-
 @pytest.mark.slow
-def test_the_process_that_asked_is_killed_and_the_solve_resumed(problem, tmp_path):
-    asking = subprocess.Popen([sys.executable, "-c", LONG.format(folder=str(tmp_path))])
-    try:
-        wait_until(lambda: list(tmp_path.glob("checkpoint-*.json")), "a first checkpoint")
-        started = psutil.Process(asking.pid).children(recursive=True)
-    finally:
-        os.kill(asking.pid, signal.SIGKILL)
-        asking.wait()
-    psutil.wait_procs(started, timeout=600)
-    assert not [process for process in started if process.is_running()]
-    last = max(int(path.stem.split("-")[1]) for path in tmp_path.glob("checkpoint-*.json"))
-    options = {"tol": None, "max_iter": last + 30}
-    result = solve(problem, engine="in_process", parts=3, resume=tmp_path, **options)
-    assert np.array_equal(result.w, solve(problem, STEPS, **options).w)
+def test_the_process_that_asked_is_killed_and_the_solve_resumed(tmp_path):
+    check_resumed("mpi", tmp_path)
