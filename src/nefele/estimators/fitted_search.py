@@ -202,8 +202,8 @@ class FittedSearch(BaseEstimator):
             return "\n".join(
                 [
                     f"coupling: {self.coupling_}",
-                    f"score {self.best_score_:.4g} at left-out rows; own data only: "
-                    f"{self._own_words()}; one model: {self.baseline_scores_['pooled']:.4g}",
+                    f"score {self.best_score_:.3g} at left-out rows; own data only: "
+                    f"{self._own_words(3)}; one model: {self.baseline_scores_['pooled']:.3g}",
                     self.verdict_.text(),
                 ]
             )
@@ -231,10 +231,10 @@ class FittedSearch(BaseEstimator):
             lines.append(self.privacy_.text())
         return "\n".join(lines)
 
-    def _own_words(self) -> str:
+    def _own_words(self, digits: int = 4) -> str:
         if not self._n_own:
             return "not possible, the nodes of held-out rows have no training rows"
         bare = self._n_judged - self._n_own
         rest = f" ({bare} of {self._n_judged} held-out rows, of nodes without training rows, by "
-        words = f"{self.baseline_scores_['own']:.4g}"
+        words = f"{self.baseline_scores_['own']:.{digits}g}"
         return f"{words}{rest}the pooled model)" if bare else words
