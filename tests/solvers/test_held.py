@@ -15,7 +15,7 @@ from nefele import (
     solve,
 )
 from nefele.graphs import chain, grid
-from nefele.losses import Logistic, Poisson, Squared
+from nefele.losses import Logistic, Multinomial, Poisson, Squared
 from nefele.losses.escape import runs_away, runs_together
 from nefele.penalties import L1Norm, L2Norm, LinfNorm, Partial
 from nefele.solvers import PrimalDual
@@ -135,3 +135,18 @@ def test_a_bound_without_an_optimum_is_called_an_estimate():
     if result.certificate == "dual":  # a leak that does not count, or it would be an estimate
         assert result.leak <= 1e-12 * abs(result.objective)
     assert problem.objective(np.full((5, 2), -50.0)) >= result.objective - result.gap_abs - 1e-12
+
+
+@pytest.mark.parametrize("loss", [Logistic(l2=0.1), Multinomial(), Squared(), Poisson()], ids=repr)
+def test_some_nodes_by_themselves_are_held_as_among_all(loss):
+    rng = np.random.default_rng(0)
+    labels = {Logistic: [-1.0, 1.0], Multinomial: [0.0, 2.0]}.get(type(loss), [1.0, 3.0])
+    rows = [(rng.standard_normal((5, 2)), rng.choice(labels, 5)) for _ in range(4)]
+    bound = Problem(chain(4), LocalData.from_list(rows), loss, lam=1.0).loss
+    held = bound.held(rng.uniform(1.0, 2.0, (4, bound.d)))
+    some, w = np.array([1, 3]), rng.standard_normal((2, bound.d))
+    part, whole = held.restrict(some), np.zeros((4, bound.d))
+    whole[some] = w
+    np.testing.assert_allclose(part.value(w), held.value(whole)[some])
+    np.testing.assert_allclose(part.grad(w), held.grad(whole)[some])
+    assert (part.value(w) > bound.restrict(some).value(w) + 0.1).all()

@@ -77,6 +77,7 @@ class BoundMultinomial(BoundRows):
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         part = BoundMultinomial(self.data.subset(nodes), self.n_classes, self._l2, self._l1)
         part._compiled = self._compiled
+        self._keep_ridge(part, nodes)
         return part
 
     @cached_property

@@ -101,6 +101,7 @@ class BoundPointwise(BoundRows):
         part = self.loss.bind(self.data.subset(nodes))
         assert isinstance(part, BoundPointwise)
         part._compiled, part._many_rows = self._compiled, self._many_rows
+        self._keep_ridge(part, nodes)
         return part
 
     @cached_property

@@ -158,6 +158,11 @@ class BoundRows(BoundLoss):
         found.ridge = self.ridge + np.where(self.labelled[:, None], ridge, 0.0)
         return found
 
+    def _keep_ridge(self, part: BoundRows, nodes: NDArray[np.int64]) -> None:
+        """Give some nodes by themselves the ridge by which they are held, too."""
+        if self.ridge.any():
+            part.ridge = self.ridge[nodes]
+
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
         """The matrices of `escape_nodes` for these rows; None when no direction is free."""
         return None
