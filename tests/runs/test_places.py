@@ -1,4 +1,4 @@
-"""Coordinates from a file with a line for each node."""
+"""Coordinates from a file with a line for each node, and columns of edges that are not used."""
 
 import numpy as np
 import pytest
@@ -56,3 +56,9 @@ def test_a_node_of_the_graph_without_a_place_is_told_of(tmp_path):
 def test_bad_places_are_refused(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path, **change)
+
+
+def test_a_penalty_by_edge_is_not_taken_in_silence(tmp_path):
+    edges = "source,target,penalty\na,b,l1\nb,c,l2\nc,d,l2\n"
+    found = read(tmp_path, edges=edges)
+    assert any('The column "penalty" of graph.csv is not used' in note for note in found.notes)
