@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from notebooks import HEAD, as_jupyter
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NOT_RUN = {"flower_fedrelax"}  # needs Flower, which the environment of the site does not have
+
+
+def absent(tree: ast.AST) -> list[str]:
+    """Packages that a script imports and that are not installed: the site has few extras."""
+    roots = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            roots.add(node.module.partition(".")[0])
+    return sorted(name for name in roots if find_spec(name) is None)
 
 
 def example_page(path: Path) -> str:
@@ -28,8 +39,9 @@ def example_page(path: Path) -> str:
     names = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     code = "\n".join(lines[tree.body[0].end_lineno : end]).strip("\n")
     parts = [f"# {title.rstrip('.')}", about, f"`examples/{path.name}`"]
-    if path.stem in NOT_RUN:
-        parts += ["It is shown, not run here.", f"```python\n{code}\n```"]
+    if lacking := absent(tree):
+        needs = " and ".join(lacking)
+        parts += [f"It needs {needs}, and is shown, not run here.", f"```python\n{code}\n```"]
         return "\n\n".join(part for part in parts if part) + "\n"
     parts.append(_cell(code))
     if "main" in names:
@@ -58,7 +70,7 @@ def index_page(pages: dict[str, str]) -> str:
     toc = "\n".join(names)
     return (
         "# Gallery\n\nEvery script of `examples/`, with what it prints and draws, to read here or "
-        "to take along as a notebook. All are run when this site is built.\n\n"
+        "to take along as a notebook. They are run when this site is built.\n\n"
         "::::{grid} 1 1 2 2\n:gutter: 3\n\n" + "\n\n".join(cards) + "\n::::\n\n"
         f"```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
     )

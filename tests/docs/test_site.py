@@ -2,12 +2,14 @@
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 
 import matplotlib
 import pytest
 
+import nefele
 from tests.docs.pages import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -36,6 +38,23 @@ def test_every_example_is_a_page_and_a_notebook(extension, path):
     assert 'if __name__ == "__main__"' not in page
     assert found[-1] == "figure = picture()"
     compile("\n".join(found), str(path), "exec")
+
+
+def test_an_example_without_its_packages_is_shown_only(extension, tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text(
+        '"""One.\n\nTwo.\n"""\n\nimport json\n\nfrom no_such_package.x import y\n\ny()\n'
+    )
+    page = extension("gallery").example_page(path)
+    assert "It needs no_such_package, and is shown, not run here." in page
+    assert "{code-cell}" not in page and "y()" in page
+
+
+def test_the_reference_has_every_package():
+    text = (ROOT / "docs" / "_ext" / "reference.py").read_text(encoding="utf-8")
+    packages = [name for name in nefele.__all__ if inspect.ismodule(getattr(nefele, name))]
+    assert len(packages) > 15
+    assert [name for name in packages if f'"nefele.{name}": "' not in text] == []
 
 
 def test_links_to_files_of_the_repository_become_links_of_the_site(extension):

@@ -76,6 +76,12 @@ def test_robust_losses_are_among_the_defences(folder):
     assert not {"huber loss", "absolute loss"} & set(facts["holds"])  # a bad neighbour is no row
 
 
+def test_captured_nodes_are_named_or_chosen(folder):
+    args = (*BASE, "--graph", "edges.csv", "--alpha", "1")
+    words = refused(*args, "--captured", "002", "--worst", "2", cwd=folder)
+    assert "--captured and --worst must not go together" in words
+
+
 def test_words(folder):
     args = (*BASE, "--graph", "edges.csv", "--alpha", "0.05", "--attacks", "constant")
     done = run(*args, "--defences", "l2", cwd=folder)

@@ -15,6 +15,7 @@ import nefele
 from nefele.datasets import load_states, split_states
 from nefele.graph_learning import graph_diagnostics
 from nefele.report import Picture, Step, View, write_report
+from nefele.report.trust import Entry, Requirement
 from tests.waiting import LONG
 
 ARGS = [
@@ -472,6 +473,27 @@ def test_views_with_less_look_whole(browser, tmp_path, less):
     assert opened.complaints == [] and opened.requests == []
     assert wide <= 375
     assert not {"NaN", "undefined", "null", "Infinity"} & set(re.findall(r"\w+", words))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_requirements_and_facts_fit_the_page(browser, tmp_path, width):
+    """On a narrow page a row of these tables is a list: nothing is cut, no word is broken."""
+    rows = [Requirement("Transparency", (Entry("measured", "words " * 20, 4),), "Read. " * 20)]
+    facts = [("intraclass correlation", "0.9"), ("standardized", "yes")]
+    path = tmp_path / "report.html"
+    write_report(dataclasses.replace(states_view(), trust=rows, facts=facts), path)
+    opened = Opened(browser, path.as_uri(), width)
+    inside = "(e) => [e.scrollWidth, e.clientWidth]"
+    wide, room = opened.page.locator(".trust .scroll").evaluate(inside)
+    heads = opened.page.locator(".trust td").evaluate_all(
+        "(all) => all.map((e) => getComputedStyle(e, '::before').content)"
+    )
+    tall = opened.page.locator(".facts th").evaluate_all("(all) => all.map((e) => e.offsetHeight)")
+    opened.context.close()
+    narrow = width == 375
+    assert wide <= room
+    assert heads[0] == ('"Measured"' if narrow else "none")
+    assert max(tall) < 40  # one line each
 
 
 SLY = b"""<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"

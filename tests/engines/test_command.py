@@ -86,7 +86,7 @@ def test_progress_and_a_summary_are_told(tmp_path):
     assert "196 nodes" in done.output
     options = ("--alpha", 0.2, "--engine", "in_process", "--tol", 1e-3)
     done = call("fit-parts", parts, "--out", tmp_path / "fit", *options)
-    assert "iteration 50" in done.output and "bound by" in done.output
+    assert "digits/s" in done.output and "bound by" in done.output
 
 
 def test_a_tolerance_that_is_not_reached_is_no_success(tmp_path):

@@ -39,7 +39,7 @@ def test_a_path_has_its_models_at_every_alpha(states, tmp_path):
         seen["view"] = view
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nefele.estimators.fitted_search.write_report", kept)
+        patch.setattr("nefele.estimators.reporting.write_report", kept)
         model.report(tmp_path / "r.html")
     view = seen["view"]
     check_view(view)

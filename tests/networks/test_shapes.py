@@ -244,7 +244,7 @@ def test_warm_start_goes_on(capsys):
     X, y = images()
     model = GTVNetClassifier(CONVOLUTION(), alpha=0.1, warm_start=True, verbose=2, **OPTIONS)
     first = model.fit(X, y, node_ids=IDS).history_[-1].loss
-    assert "round 4/4: objective" in capsys.readouterr().err
+    assert "round 4 of 4: objective" in capsys.readouterr().err
     assert model.fit(X, y, node_ids=IDS).history_[0].loss < first
     with pytest.raises(ValueError, match="warm_start needs the nodes and the network"):
         model.set_params(graph=Graph.from_edges([*zip("abc", "bcd", strict=True)])).fit(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nefele._words import at_most
-from nefele.report.trust import MARKS, MEASURED, OPEN, Entry, Requirement, chapter
+from nefele.report.trust import MARKS, MEASURED, OPEN, PROVEN, Entry, Requirement, chapter
 from nefele.runs.model_card import card_text
 from nefele.runs.trust import requirements
 
@@ -98,6 +98,18 @@ def test_bounds_are_proven_with_their_numbers():
     found = [(e.mark, e.number) for e in row(NAMES[1], rows).entries if "move of" in e.text]
     assert found == [("proven", 0.624), ("proven", 0.4)]
     assert any("the worst one, a" in e.text for e in row(NAMES[1], rows).entries)
+
+
+def test_a_bound_that_is_larger_than_the_models_says_nothing():
+    """As of two nodes with four rows each: 490,374 per unit of a label."""
+    huge = robust(one_label={"number": 490_374.0}, size=3.0, spread=1.5)
+    found = row(NAMES[1], requirements(run_facts(robustness=huge), arrays()))
+    assert not any("training label" in words for words in found.of(PROVEN))
+    (words,) = [words for words in found.of(OPEN) if "training label" in words]
+    assert "says nothing here" in words and "7.36e+05" in words and "3 in size" in words
+    small = robust(size=3.0, spread=1.5)
+    found = row(NAMES[1], requirements(run_facts(robustness=small), arrays()))
+    assert any("training label, at most" in words for words in found.of(PROVEN))
 
 
 def test_no_bound_is_said_with_its_reason():

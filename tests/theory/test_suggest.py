@@ -11,9 +11,9 @@ SIZES = (30, 20, 30, 20)
 FIRST, ASKED, LAM = 0, 8, 0.03
 
 
-def scene(seed):
+def scene(seed, inside=0.4, between=0.01):
     """A block model with one model per block; rows of every node, should they be asked."""
-    graph = sbm(list(SIZES), 0.4, 0.01, seed=seed)
+    graph = sbm(list(SIZES), inside, between, seed=seed)
     block = np.repeat(np.arange(4), SIZES)
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(4, 2))[block]
@@ -31,13 +31,33 @@ def error(graph, truth, rows, asked):
     return np.sqrt(((w - truth) ** 2).sum(axis=1)).mean()
 
 
+def error_by_chance(graph, truth, rows, count, seed):
+    draw = np.random.default_rng(100 + seed)
+    others = [draw.choice(np.arange(1, 100), count, replace=False) for _ in range(6)]
+    return np.mean([error(graph, truth, rows, asked.tolist()) for asked in others])
+
+
+@pytest.mark.parametrize(
+    ("links", "count"),
+    [pytest.param((0.4, 0.01), 40, marks=pytest.mark.slow), ((0.3, 0.1), ASKED)],
+    ids=["many", "mixed"],
+)
+def test_where_chance_does_nearly_as_well(links, count):
+    """The page on the theory says so: many nodes are asked, or groups are hardly apart."""
+    ratios = []
+    for seed in range(4):
+        graph, block, truth, rows = scene(seed, *links)
+        found = suggest_nodes(problem_of(graph, rows, {FIRST}), count, block).nodes
+        by_chance = error_by_chance(graph, truth, rows, count, seed)
+        ratios.append(error(graph, truth, rows, found) / by_chance)
+    assert 0.8 < np.mean(ratios) < 1.2
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_suggested_nodes_beat_random_ones_on_block_models(seed):
     graph, block, truth, rows = scene(seed)
     first = problem_of(graph, rows, {FIRST})
-    draw = np.random.default_rng(100 + seed)
-    others = [draw.choice(np.arange(1, 100), ASKED, replace=False) for _ in range(6)]
-    by_chance = np.mean([error(graph, truth, rows, asked.tolist()) for asked in others])
+    by_chance = error_by_chance(graph, truth, rows, ASKED, seed)
     known = suggest_nodes(first, ASKED, block)
     unknown = suggest_nodes(first, ASKED)
     assert error(graph, truth, rows, known.nodes) < 0.6 * by_chance

@@ -21,6 +21,7 @@ RULES = Rules(
             "_html",
             "_ids",
             "_kernels",
+            "_progress",
             "_records",
             "_threads",
             "_torch",
@@ -52,6 +53,7 @@ RULES = Rules(
     neighbours={
         "_ids": {"_words"},
         "_kernels": {"_checks"},
+        "_progress": {"_words"},
         "_records": {"_files"},
         "_torch": {"_checks"},
         "program": {"_checks"},

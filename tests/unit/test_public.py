@@ -3,6 +3,8 @@
 import doctest
 import importlib
 import inspect
+import re
+from enum import Enum
 
 import pytest
 
@@ -486,6 +488,41 @@ def test_has_an_example(thing):
     if abstract_or_warning(thing):
         return
     assert doctest.DocTestParser().get_examples(inspect.getdoc(thing)), thing
+
+
+def described(text):
+    """Names in the sections Parameters and Attributes of a docstring."""
+    lines = inspect.cleandoc(text or "").split("\n")
+    names, told = set(), False
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if re.fullmatch("-{3,}", below):
+            told = line in ("Parameters", "Attributes")
+        elif told and line and line[0] not in " -":
+            names |= {name.strip() for name in line.partition(" :")[0].split(",")}
+    return names
+
+
+def parameters(thing):
+    """What a call may give by name."""
+    if inspect.isclass(thing) and issubclass(thing, Enum | Warning | Exception):
+        return []
+    if not callable(thing):
+        return []
+    found = inspect.signature(thing).parameters.values()
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in found if p.kind not in several and not p.name.startswith("_")]
+
+
+def test_sections_of_docstrings_are_read():
+    text = "One line.\n\n    Parameters\n    ----------\n    a, b : int\n        Two: c.\n    d\n\n"
+    assert described(text + "    Examples\n    --------\n    e : no\n") == {"a", "b", "d"}
+
+
+@PUBLIC
+def test_every_parameter_is_described(thing):
+    texts = [one.__doc__ for one in thing.__mro__] if inspect.isclass(thing) else [thing.__doc__]
+    known = set().union(*map(described, texts))
+    assert set(parameters(thing)) <= known
 
 
 @PUBLIC

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from nefele._checks import Array, check_count, check_name, check_number, type_name
 from nefele._ids import as_ids, describe, did_you_mean
+from nefele._progress import check_verbose, progress
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._private import Noisy, charge, rehearse
@@ -58,6 +59,7 @@ class FedRelaxBase(RowsBase):
     faults: Any = None
     noise: float = 0.0
     privacy: Any = None
+    verbose: bool | int = False
 
     _discrepancies: ClassVar[tuple[str, ...]]
 
@@ -123,7 +125,8 @@ class FedRelaxBase(RowsBase):
             run.fit_local()
             return True
         # Noise never settles, and the number of rounds is paid for beforehand.
-        converged = run.run(int(self.rounds), self._tol())
+        with progress(self.verbose) as line:
+            converged = run.run(int(self.rounds), self._tol(), line)
         without = np.array([i for i in run.sites if i not in run.state], dtype=np.int64)
         if without.size:
             what = "zero" if self._classes_or_none() is None else "all classes alike"
@@ -230,6 +233,7 @@ class FedRelaxBase(RowsBase):
         check_name(self.schedule, ("jacobi", "gauss-seidel", "random"), "schedule")
         check_name(self.init, ("local", "zero"), "init")
         check_count(self.rounds, "rounds", low=1)
+        check_verbose(self.verbose)
         if self.tol is not None:
             check_number(self.tol, "tol", low=0.0, advice="Use tol=None to do all rounds.")
         check_number(self.noise, "noise", low=0.0, advice="It is a standard deviation.")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import delayed
 
 from nefele._checks import Array
+from nefele._progress import Line
 from nefele.agnostic._discrepancy import Discrepancy
 from nefele.agnostic._private import Noisy, move_noisy
 from nefele.agnostic._site import Moved, Site, move
@@ -158,13 +159,15 @@ class Relaxation:
         tasks = [self.fit(i, None) for i in self.sites]
         self.state.update(zip(self.sites, self.driver.pool(tasks), strict=True))
 
-    def run(self, rounds: int, tol: float | None) -> bool:
-        """Whether the change fell to tol; without tol, all rounds are done."""
+    def run(self, rounds: int, tol: float | None, line: Line) -> bool:
+        """Whether the change fell to tol; without tol, all rounds are done, each one shown."""
+        until = "" if tol is None else f" (until {tol:.1e})"
         quiet: int | None = None
         self.driver.start()
         for k in range(1, rounds + 1):
             change = self.round(k)
             self.history.append(Round(k, self.objective(), change))
+            line.show(f"round {k} of {rounds}: change {change:.1e}{until}")
             if tol is None:
                 continue
             quiet = None if change > tol else (quiet or k)

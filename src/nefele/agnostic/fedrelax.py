@@ -78,6 +78,8 @@ class FedRelaxRegressor(RowsRegressor, FedRelaxBase):
         of their rows, with noise. It needs a public X_shared and schedule="jacobi"; all rounds are
         done, whatever `tol`. The models in `estimators_` are fitted to raw rows: they stay at
         their nodes, and the guarantee does not cover them.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does.
 
     Attributes
     ----------
@@ -154,7 +156,7 @@ class FedRelaxClassifier(RowsClassifier, FedRelaxBase):
     discrepancy : {"cross-entropy"} or callable
         A callable gets two tensors of probabilities; only for `TorchClassifier`.
     graph, node, alpha, X_shared, n_shared, rounds, tol, schedule, init, random_state, n_jobs, \
-faults, noise, privacy
+faults, noise, privacy, verbose
         See `FedRelaxRegressor`. tol is in units of probability; init="zero" means that all
         classes are equally likely.
 

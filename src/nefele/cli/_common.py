@@ -231,6 +231,8 @@ def _sentences(facts: dict[str, Any]) -> list[str]:
     summary = facts["summary"]
     n = summary["clusters"]
     by = f"alpha {summary['alpha']:.4g}: {n} cluster{'s' if n > 1 else ''}."
+    if "penalty" in summary:  # not in runs of older versions
+        by = f"Penalty {summary['penalty']}, {by}"
     if "coupling" in summary:
         by = f"Coupling: {summary['coupling']}."
     lines = [

@@ -10,11 +10,12 @@ import numpy as np
 from nefele import graphs
 from nefele._checks import Array
 from nefele.datasets import load_incomes, load_states, split_incomes
+from nefele.datasets.states import state_places
 from nefele.graph import Graph
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import RunFolder
 
-FILES = ("data.csv", "edges.csv")
+FILES = ("data.csv", "edges.csv", "places.csv")
 _CENTRES = np.array([[2.0, 2.0, 0.0], [-2.0, 2.0, 1.0]])
 _ROWS = 8  # rows of each node of a generated network
 _NOISE = 2.0
@@ -30,7 +31,10 @@ def is_written(name: str, out: Path) -> bool:
 
 
 def write_demo(name: str, out: Path) -> RunConfig:
-    """Write data.csv and edges.csv of a demo into its folder; returns its configuration."""
+    """Write the files of a demo into its folder; returns its configuration.
+
+    That of the incomes has the places of the states in a file of their own: not all have rows.
+    """
     import polars as pl
 
     frame, graph, node, target = _data(name)
@@ -42,7 +46,11 @@ def write_demo(name: str, out: Path) -> RunConfig:
         }
     )
     folder = RunFolder(out)
-    for file, table in zip(FILES, (frame, edges), strict=True):
+    tables = {"data.csv": frame, "edges.csv": edges}
+    places = name == "incomes"
+    if places:
+        tables["places.csv"] = _places(graph)
+    for file, table in tables.items():
         folder.write(file, table.write_csv)
     return RunConfig(
         data=str(out / "data.csv"),
@@ -50,7 +58,8 @@ def write_demo(name: str, out: Path) -> RunConfig:
         target=target,
         graph=str(out / "edges.csv"),
         penalty="auto" if name == "incomes" else "l2",  # the others show clusters and their path
-        coords=("latitude", "longitude") if name == "states" else None,
+        coords=("latitude", "longitude") if name in ("states", "incomes") else None,
+        places=str(out / "places.csv") if places else None,
         n_alphas=20,
         out=str(out),
     )
@@ -73,6 +82,14 @@ def _incomes() -> tuple[Any, Graph, str, str]:
     states = incomes.node_ids[train].tolist()
     frame = pl.DataFrame({"state": states, **columns, "log_income": incomes.y[train]})
     return frame, incomes.graph, "state", "log_income"
+
+
+def _places(graph: Graph) -> Any:
+    import polars as pl
+
+    place = state_places(graph)
+    columns = {"latitude": place[:, 1], "longitude": place[:, 0]}
+    return pl.DataFrame({"state": graph.ids.tolist(), **columns})
 
 
 def _states() -> tuple[Any, Graph, str, str]:

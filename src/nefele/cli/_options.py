@@ -18,6 +18,10 @@ Node = Annotated[str, Flag(help="Column with the node ids.")]
 Target = Annotated[str, Flag(help="Column to predict.")]
 Features = Annotated[str | None, Flag(help="Columns, comma between them. Default: all others.")]
 Coords = Annotated[str | None, Flag(help="Two columns with coordinates, such as lat,lon.")]
+Places = Annotated[
+    str | None,
+    Flag(help="File with a line for each node and the columns of --coords.", show_default="DATA"),
+]
 PENALTIES = "auto: the coupling itself is chosen; or l2, l1, linf, squared_l2, huber."
 PenaltyName = Annotated[str, Flag(help=PENALTIES)]
 Task = Annotated[str, Flag(help="regression or classification.")]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from nefele._progress import Line
 from nefele.cli._common import say
 
 _SILENT = 20  # seconds after which a person is told what to look at
@@ -44,24 +41,26 @@ def shown(quiet: bool) -> Any:
     """Prints the progress: on a terminal one line that changes, elsewhere one now and then."""
     if quiet:
         return None
-    live, due, last = sys.stderr.isatty(), {"at": 0.0}, {"state": ""}
+    shown_line, last = Line(timed=False), {"state": ""}
     asked: set[str] = set()
 
+    def tell(why: str) -> None:
+        shown_line.leave()
+        say(why, err=True)
+
     def show(facts: dict[str, Any]) -> None:
-        text, now = line(facts), time.monotonic()
         for why in refusals(facts):
             if why not in asked:
                 asked.add(why)
-                say(("\n" if live else "") + why, err=True)
+                tell(why)
         silent = [who for who, s in (facts.get("late") or {}).items() if s > _SILENT]
         if facts["stage"] == "starting" and (new := [q for q in silent if q not in asked]):
             asked.update(new)
-            say(("\n" if live else "") + _question(facts, new), err=True)
-        if live:
-            typer.echo(f"\r\x1b[2K{text[:120]}", err=True, nl=facts["state"] == "finished")
-        elif facts["state"] != last["state"] or now >= due["at"]:
-            due["at"], last["state"] = now + 10, facts["state"]
-            say(text, err=True)
+            tell(_question(facts, new))
+        shown_line.show(line(facts), now=facts["state"] != last["state"])
+        last["state"] = facts["state"]
+        if facts["state"] == "finished":
+            shown_line.close()
 
     return show
 

@@ -26,7 +26,10 @@ def attack(
         str | None,
         Flag(metavar="IDS", help="Captured nodes, comma between them.", show_default="--worst"),
     ] = None,
-    worst: Annotated[int, Flag(help="Capture so many nodes, those that would allow most.")] = 1,
+    worst: Annotated[
+        int | None,
+        Flag(help="Capture so many nodes, those that would allow most.", show_default="1"),
+    ] = None,
     attacks: Annotated[
         str | None, Flag(metavar="NAMES", help="Comma between them.", show_default="all")
     ] = None,
@@ -66,12 +69,17 @@ def attack(
     from nefele.runs.attack_scene import attack_file
 
     with input_errors():
+        if captured is not None and worst is not None:
+            raise ValueError(
+                "--captured and --worst must not go together: one names the captured nodes, the "
+                "other has them chosen. Leave one out."
+            )
         given["alpha"] = "auto" if alpha is None else alpha
         config = as_config(given, penalty="l2", out=None)
         facts = attack_file(
             config,
             split_names(captured, "--captured"),
-            worst,
+            1 if worst is None else worst,
             split_names(attacks, "--attacks"),
             split_names(defences, "--defences"),
             progress_for(quiet or json),

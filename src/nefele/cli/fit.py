@@ -42,6 +42,7 @@ def fit(
         ),
     ] = None,
     coords: options.Coords = None,
+    places: options.Places = None,
     k: Annotated[int, Flag("--k", help="Neighbours of each node, for --coords and learn.")] = 5,
     penalty: Annotated[
         str, Flag(help=options.PENALTIES, show_default="auto; l2 with a number as --alpha")

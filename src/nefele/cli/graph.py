@@ -39,6 +39,7 @@ def graph(
         str | None, Flag(help="Edge file (source, target, perhaps weight) to judge as well.")
     ] = None,
     coords: options.Coords = None,
+    places: options.Places = None,
     try_: Annotated[
         str | None,
         Flag(
@@ -171,7 +172,14 @@ def _next(config: RunConfig, graph: str, isolates: bool) -> str:
     lists = {"--features": config.features, "--coords": config.coords}
     for option, names in lists.items():
         words += [] if names is None else [option, ",".join(names)]
-    usual = {"penalty": "l2", "time": None, "task": "regression", "weighting": "rows", "l2": None}
+    usual = {
+        "places": None,
+        "penalty": "l2",
+        "time": None,
+        "task": "regression",
+        "weighting": "rows",
+        "l2": None,
+    }
     for name, default in {**usual, "k": 5}.items():
         value = getattr(config, name)
         words += [] if value == default else [f"--{name}", str(value)]

@@ -13,7 +13,6 @@ from nefele.cli._options import Flag, split_names
 
 if TYPE_CHECKING:
     from nefele.engines import PartsFit
-    from nefele.result import Record
 
 
 def partition(
@@ -100,15 +99,6 @@ def fit_parts(
 
     Parameters are written as one Parquet file per part. Features are taken as they are.
     """
-    tell = teller(quiet or json)
-
-    def progress(record: Record) -> None:
-        tell(
-            f"iteration {record.iteration}: objective {record.objective:.6g}, gap "
-            f"{record.gap:.1e}, guess {record.guess:.1e}, {record.seconds:.0f} s, "
-            f"{record.rate:.2g} digits/s"
-        )
-
     with input_errors():
         from nefele.engines import solve_parts
 
@@ -125,12 +115,12 @@ def fit_parts(
             intercept=intercept,
             tol=tol,
             max_iter=max_iter,
-            callback=progress,
             engine=engine,
             checkpoint=checkpoint,
             every=every,
             resume=checkpoint if resume else None,
             address=address,
+            verbose=not (quiet or json),
         )
     from nefele.runtime.drivers.mpi_ranks import is_first
 

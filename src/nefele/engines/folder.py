@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import check_flag, check_number
+from nefele._progress import check_verbose, progress
 from nefele.data import LocalData
 from nefele.engines.costs import Costs, costs_of, warn_unsaved
 from nefele.engines.places import as_folder, make_folder, new_folder, place, write_facts
@@ -24,6 +25,7 @@ from nefele.runtime.job import Job
 from nefele.runtime.part import Part
 from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
+from nefele.solvers.loop.telling import telling
 from nefele.solvers.primal_dual.fused import Fused
 
 _RESULT = "result"
@@ -165,6 +167,7 @@ def solve_parts(
     every: int = 100,
     resume: Any = None,
     address: str | None = None,
+    verbose: bool | int = False,
 ) -> PartsFit:
     """Solve the problem of a folder of parts; parameters are written, not returned.
 
@@ -183,7 +186,7 @@ def solve_parts(
         As for `nefele.Problem`, the same loss for all nodes.
     intercept : bool
         Whether each node has an intercept, too.
-    solver, tol, max_iter, callback, engine, checkpoint, every, resume, address
+    solver, tol, max_iter, callback, engine, checkpoint, every, resume, address, verbose
         As for `nefele.solve`.
 
     Returns
@@ -210,6 +213,7 @@ def solve_parts(
     (True, [1.1, 1.1, 2.9, 2.9])
     """
     check_engine(engine, address)
+    check_verbose(verbose)
     plan = make_plan(solver, tol, max_iter)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
@@ -223,7 +227,9 @@ def solve_parts(
     make_folder(to)
     sources = [FolderPart(where, number, index, terms, to) for number in numbers]
     started = time.perf_counter()
-    done, lost = run_job(engine, job, sources, callback, address)
+    with progress(verbose) as line:
+        watch = telling(callback, line, tol)
+        done, lost = run_job(engine, job, sources, watch, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     warn_unsaved(done)
     names = ("objective", "gap", "gap_abs", "certificate", "status", "n_iter", "history")

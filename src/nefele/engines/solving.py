@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nefele._checks import check_count, check_flag, check_number, type_name
+from nefele._progress import check_verbose, progress
 from nefele.engines.costs import costs_of, warn_unsaved
 from nefele.engines.result import gathered
 from nefele.engines.running import ENGINES, run_job
@@ -23,6 +24,7 @@ from nefele.solvers.loop import Callback
 from nefele.solvers.loop.checkpoint import solver_name
 from nefele.solvers.loop.ending import warn
 from nefele.solvers.loop.fingerprint import fingerprint
+from nefele.solvers.loop.telling import telling
 
 _NAMED = {"auto": PrimalDual(), "primal_dual": PrimalDual(), "algorithm1": PrimalDual.as_printed()}
 _EVERY = 100  # iterations
@@ -45,6 +47,7 @@ def solve(
     parts: Any = None,
     every: int = _EVERY,
     address: str | None = None,
+    verbose: bool | int = False,
 ) -> Result:
     """Minimise the problem to a certified relative gap, here or by parts on an engine.
 
@@ -88,6 +91,9 @@ def solve(
         Iterations between checkpoints, with an engine.
     address : str, optional
         Ray: address of a running cluster, or "auto"; default: Ray on this machine alone.
+    verbose : bool or int
+        Whether to show progress: one line with iteration, gap and speed, rewritten on a terminal
+        and in a notebook, elsewhere printed on stderr every ten seconds and at the end.
 
     Returns
     -------
@@ -120,12 +126,14 @@ def solve(
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
+            verbose=verbose,
         )
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type_name(problem)}.")
     if w0 is not None or u0 is not None or not check_flag(certify, "certify"):
         raise ValueError("An engine starts at zero and certifies; leave out w0, u0 and certify.")
     check_engine(engine, address)
+    check_verbose(verbose)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
     problem.graph.check_plain("An engine")
@@ -141,7 +149,9 @@ def solve(
         sources.append(Packed.of(part))
     job = Job(plan, links, kept)
     started = time.perf_counter()
-    done, lost = run_job(engine, job, sources, callback, address)
+    with progress(verbose) as line:
+        watch = telling(callback, line, tol)
+        done, lost = run_job(engine, job, sources, watch, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     result = gathered(problem, places, done, costs)
     warn_unsaved(done)

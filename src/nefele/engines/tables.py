@@ -148,6 +148,17 @@ def part_file(folder: str, number: int) -> str:
 def write_part(folder: str, number: int, table: PartTable, features: Sequence[str]) -> Entry:
     """Write the file of one part; returns what the index must know of it.
 
+    Parameters
+    ----------
+    folder : str
+        New or empty, the same for all parts.
+    number : int
+        Which part it is, from 0.
+    table : PartTable
+        Its nodes, rows and edges.
+    features : sequence of str
+        Names of the columns of the rows.
+
     Examples
     --------
     >>> import tempfile
@@ -192,6 +203,13 @@ def write_part(folder: str, number: int, table: PartTable, features: Sequence[st
 
 def write_index(folder: str, index: PartsIndex) -> None:
     """Write what makes the files of all parts one network: the last thing to do.
+
+    Parameters
+    ----------
+    folder : str
+        Where the files of the parts are.
+    index : PartsIndex
+        What they have in common, and an entry for each part.
 
     Examples
     --------

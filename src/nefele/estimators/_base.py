@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_name, check_number, type_name
 from nefele._ids import describe
+from nefele._progress import check_verbose
 from nefele.data import LocalData
 from nefele.engines import solve
 from nefele.estimators import design as designs
@@ -53,6 +54,7 @@ class GTVParameters(NodeTags):
     solver: Any = "auto"
     tol: float = 1e-4
     max_iter: int | None = None
+    verbose: bool | int = False
     privacy: Any = None
 
 
@@ -182,6 +184,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0.0, advice="Use alpha=0 for local fits.")
         check_number(self.explainable, "explainable", low=0.0)
+        check_verbose(self.verbose)
         check_name(self.weighting, ("nodes", "rows"), "weighting")
         check_name(self.unseen, ("raise", "pooled", "nearest", "centre"), "rule for unseen nodes")
         check_layout(self.scale, self.hub, self.features)
@@ -255,6 +258,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
             if not design.coupled.all():  # said below: not all of their parameters are 0
                 warnings.filterwarnings("ignore", ".* not connected to any data", DataWarning)
             options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+            options["verbose"] = self.verbose
             if self.engine is None:
                 result = whole_solve(design.problem, self.solver, w0=w0, u0=u0, **options)
             else:  # begins at zero

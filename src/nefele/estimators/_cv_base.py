@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -20,6 +21,7 @@ from nefele.estimators._base import GTVBase, GTVParameters
 from nefele.estimators.design import Design, Rows
 from nefele.estimators.fitted_search import FittedSearch
 from nefele.estimators.nodes import split_nodes
+from nefele.estimators.telling import along, run_folds
 from nefele.result import ConvergenceWarning, DataWarning, Result
 from nefele.selection import WithinNodeKFold, alpha_grid, choose
 from nefele.selection.choice import judged
@@ -146,7 +148,8 @@ class GTVBaseCV(FittedSearch, GTVParameters):
             upward = not design.problem.penalty.is_norm
             self.alphas_ = widen(self.alphas_, _scores(folds), more, upward=upward)
         self._record([fold for fold in folds if np.isfinite(fold.scores).all()], folds)
-        points = list(fitting.path_points(model, design, self.alphas_))
+        path = fitting.path_points(model, design, self.alphas_)
+        points = along(path, len(self.alphas_), self.verbose)
         self._mark_clusters(model, design, points)
         return design, points
 
@@ -169,10 +172,14 @@ class GTVBaseCV(FittedSearch, GTVParameters):
         told: Told | None = None,
     ) -> list[Fold]:
         scorer, table = scoring
-        return Parallel(n_jobs=self.n_jobs)(
-            delayed(fitting.run_fold)(model, rows, split, alphas, scorer, told, table)
-            for split in splits
-        )
+
+        def tasks(shown: Told | None) -> Iterator[Any]:
+            one = shown if told is None else told
+            for split in splits:
+                yield delayed(fitting.run_fold)(model, rows, split, alphas, scorer, one, table)
+
+        verbose = self.verbose if told is None else False
+        return run_folds(tasks, len(splits), verbose, self.n_jobs, len(alphas))
 
     def _scoring(self, model: Any, X: Any, sample_weight: Any) -> tuple[Scorer | None, Any]:
         """The user's scorer and the rows it sees, as the user gave them; None for the default."""

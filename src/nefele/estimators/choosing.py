@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
+from nefele._progress import Line, progress
 from nefele.estimators import auto, fitting
 from nefele.estimators.design import Rows
+from nefele.estimators.telling import run_folds
 from nefele.graph import Graph
 from nefele.losses import Absolute, Hinge, HuberLoss, Quantile, SquaredHinge
 
@@ -47,7 +51,8 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
     if auto.too_large(rows, graph):
         return False
     try:
-        choice = auto.choose_coupling(model, rows, graph, curves=curves)
+        with progress(search.verbose) as line:
+            choice = auto.choose_coupling(model, rows, graph, curves=curves, told=_counted(line))
     except np.linalg.LinAlgError:
         return False
     unlike = Absolute | Quantile | Hinge | SquaredHinge | HuberLoss  # their losses are no scores
@@ -56,10 +61,13 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
         _record(search, choice, rows, graph)
     else:
         scorer, table = search._scoring(model, given[0], given[2])
-        tried = Parallel(n_jobs=search.n_jobs)(
-            delayed(auto.run_fold)(model, rows, split, curves, scorer, table)
-            for split in search._splits(*given, rows)
-        )
+        splits = search._splits(*given, rows)
+
+        def tasks(told: Any) -> Iterator[Any]:
+            for split in splits:
+                yield delayed(auto.run_fold)(model, rows, split, curves, scorer, table)
+
+        tried = run_folds(tasks, len(splits), search.verbose, search.n_jobs)
         search.alphas_ = np.array([choice.alpha])
         search._record([fold for fold in tried if np.isfinite(fold.scores).all()], tried)
     auto.apply(model, choice, rows.X.shape[1])
@@ -73,6 +81,12 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
     search.scale_, search.hub_ = model.scale, model.hub
     search._copy(model)
     return True
+
+
+def _counted(line: Line) -> auto.Told:
+    """Shows the couplings that are tried."""
+    numbers = itertools.count(1)
+    return lambda words: line.show(f"coupling {next(numbers)}: {words}")
 
 
 def _record(search: Any, choice: auto.Choice, rows: Rows, graph: Graph) -> None:

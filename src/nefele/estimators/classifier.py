@@ -37,7 +37,8 @@ class GTVClassifier(RowsClassifier, GTVBase):
     Parameters
     ----------
     graph, node, alpha, penalty, fit_intercept, couple, couple_intercept, weighting, standardize, \
-scale, hub, features, coords, unseen, explainable, solver, tol, max_iter, engine, privacy
+scale, hub, features, coords, unseen, explainable, solver, tol, max_iter, engine, verbose, \
+privacy
         See `GTVRegressor`.
     loss : str or Loss
         "logistic" (multinomial when there are more than two classes), "hinge" (two classes, no

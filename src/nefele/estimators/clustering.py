@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array, as_float_array, check_count, check_number
+from nefele._progress import check_verbose
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph
 from nefele.graphs import as_graph
@@ -96,6 +97,8 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         Points of the clusterpath.
     tol : float
         Relative gap to reach.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does.
 
     Attributes
     ----------
@@ -132,6 +135,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     penalty: Any = "l2"
     n_alphas: int = 50
     tol: float = 1e-6
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the clusters of the rows of X.
@@ -203,6 +207,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
             )
         check_number(self.tol, "tol", low=0.0, strict=True)
         check_count(self.n_alphas, "n_alphas", low=1)
+        check_verbose(self.verbose)
         points: Array = validate_data(self, X, dtype=np.float64)
         middle = points.mean(axis=0)  # the solution moves with the points: spare the rounding
         loss = _quadratic(points - middle)
@@ -210,7 +215,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
 
     def _follow(self, problem: Problem, middle: Array, alphas: Any = None) -> ClusterPath:
         if alphas is not None:
-            found = whole_path(problem, alphas, tol=self.tol)
+            found = whole_path(problem, alphas, tol=self.tol, verbose=self.verbose)
             ended = found.converged
         else:
             top = lam_max(problem)
@@ -222,6 +227,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
                 np.geomspace(top, _DEPTH * top, self.n_alphas),
                 tol=self.tol,
                 callback=lambda result: _few_fused(result, unit),
+                verbose=self.verbose,
             )
             ended = bool((found.gaps <= self.tol).all())
         return ClusterPath(found.lams, found.clusters, found.w + middle, found.gaps, ended)

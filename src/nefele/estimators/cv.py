@@ -34,7 +34,7 @@ class GTVRegressorCV(RegressorMixin, GTVBaseCV):
     Parameters
     ----------
     graph, node, loss, fit_intercept, couple, couple_intercept, weighting, standardize, coords, \
-unseen, solver, tol, max_iter
+unseen, solver, tol, max_iter, verbose
         See `GTVRegressor`; a loss of None is its default. A graph builder learns a graph in each
         fold, from its training rows. With `penalty="auto"` a graph of None is the centre alone.
     penalty : str or Penalty
@@ -159,7 +159,7 @@ class GTVClassifierCV(ClassifierMixin, GTVBaseCV):
     Parameters
     ----------
     graph, node, loss, fit_intercept, couple, couple_intercept, weighting, standardize, coords, \
-unseen, solver, tol, max_iter
+unseen, solver, tol, max_iter, verbose
         See `GTVClassifier`; a loss of None is its default. A graph builder learns a graph in each
         fold, from its training rows.
     penalty, features, scale, hub, explainable, alphas, n_alphas, one_se, n_jobs

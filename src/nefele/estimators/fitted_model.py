@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
 from nefele.encoding.encoder import TableEncoder
 from nefele.estimators import saving
 from nefele.estimators.coefficients import table_of_common, table_of_models
-from nefele.estimators.reporting import view_of
+from nefele.estimators.reporting import Reported, view_of
 from nefele.graph import Graph
 from nefele.privacy import Spent
-from nefele.report import write_report
+from nefele.report import View
 from nefele.result import Record
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class FittedModel(BaseEstimator):
+class FittedModel(Reported):
     """The part of `GTVRegressor` and `GTVClassifier` that is asked after the fit."""
 
     alpha: float
@@ -155,40 +154,8 @@ class FittedModel(BaseEstimator):
             lines.append(self.privacy_.text())
         return "\n".join(lines)
 
-    def report(
-        self,
-        path: Any,
-        *,
-        title: str | None = None,
-        positions: Any = None,
-        geographic: bool = False,
-    ) -> None:
-        """Write the report of the fit, one HTML file that opens without a network.
-
-        It shows the models and the proof. No rows were held out, so it does not say whether
-        coupling helps.
-
-        Parameters
-        ----------
-        path : str or Path
-            The HTML file; an older one stays whole until the new one is complete.
-        title : str, optional
-        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
-            Where the nodes are drawn; by default by forces.
-        geographic : bool
-            Whether positions are (longitude, latitude).
-
-        Examples
-        --------
-        >>> import nefele, tempfile
-        >>> states = nefele.datasets.load_states()
-        >>> model = nefele.GTVRegressor(states.graph)
-        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(f"{folder}/report.html", title="States")
-        """
-        view = view_of(self, title=title, positions=positions, geographic=geographic)
-        write_report(view, path)
+    def _view(self, **how: Any) -> View:
+        return view_of(self, **how)
 
     @property
     def clipped_share_(self) -> dict[Any, float]:

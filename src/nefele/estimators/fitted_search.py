@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
@@ -15,10 +14,10 @@ from nefele._draw.pictures import draw_candidates, draw_scores
 from nefele.encoding.encoder import TableEncoder
 from nefele.estimators import fitting
 from nefele.estimators._base import GTVBase
-from nefele.estimators.reporting import view_of
+from nefele.estimators.reporting import Reported, view_of
 from nefele.graph import Graph
 from nefele.privacy import Spent
-from nefele.report import write_report
+from nefele.report import View
 from nefele.result import Record
 from nefele.selection.verdict import Verdict
 
@@ -46,7 +45,7 @@ _COPIED = (
 )
 
 
-class FittedSearch(BaseEstimator):
+class FittedSearch(Reported):
     """The part of `GTVRegressorCV` and `GTVClassifierCV` that is asked after the fit."""
 
     one_se: bool
@@ -143,44 +142,12 @@ class FittedSearch(BaseEstimator):
         mean, spread = found["mean_test_score"], found["std_test_score"]
         return draw_scores(found["alpha"], mean, spread, self.alpha_, rivals, ax)
 
-    def report(
-        self,
-        path: Any,
-        *,
-        title: str | None = None,
-        positions: Any = None,
-        geographic: bool = False,
-    ) -> None:
-        """Write the report of the fit, one HTML file that opens without a network.
-
-        Errors at held-out rows, whether coupling helps, the network, the models along alpha, and
-        the proof, as in the report of `nefele fit`.
-
-        Parameters
-        ----------
-        path : str or Path
-            The HTML file; an older one stays whole until the new one is complete.
-        title : str, optional
-        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
-            Where the nodes are drawn; by default by forces.
-        geographic : bool
-            Whether positions are (longitude, latitude).
-
-        Examples
-        --------
-        >>> import nefele, tempfile
-        >>> states = nefele.datasets.load_states()
-        >>> model = nefele.GTVRegressorCV(states.graph)
-        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(f"{folder}/report.html", title="States")
-        """
+    def _view(self, **how: Any) -> View:
         check_is_fitted(self)
         model, track = self.best_estimator_, None
         if len(self.alphas_) > 1 and hasattr(model, "_rows") and not hasattr(self, "privacy_"):
             track = fitting.track_along(model, self.alphas_, self.best_index_)
-        view = view_of(model, self, track, title, positions, geographic)
-        write_report(view, path)
+        return view_of(model, self, track, **how)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
         """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""

@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, type_name
 from nefele._ids import distinct
+from nefele._progress import check_verbose, progress
 from nefele.estimators import fitting
 from nefele.estimators._available import available_if
 from nefele.estimators._cv_base import GTVBaseCV
 from nefele.estimators.cv import GTVRegressorCV
-from nefele.estimators.design import Rows
 from nefele.estimators.graph_trials import Trial, judged_rows, named_graphs, run_trial
+from nefele.estimators.telling import Telling
 from nefele.graph_learning.references import ALONE, CLIQUE, CliqueGraph, NoEdges, ShuffledGraph
 from nefele.selection import Gain, Verdict
+
+_Judged = tuple[Any, Any, Any]  # rows, splits and scoring
 
 
 class GraphSelectorCV(BaseEstimator):
@@ -48,6 +51,9 @@ class GraphSelectorCV(BaseEstimator):
         Nodes up to which "one clique" is a complete graph, see `CliqueGraph`.
     random_state : int
         Of the shuffles.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does; with more than one process
+        (`n_jobs` of the estimator) what is told of are graphs, not solves.
 
     Attributes
     ----------
@@ -97,6 +103,7 @@ class GraphSelectorCV(BaseEstimator):
         n_shuffles: int = 2,
         max_complete: int = 60,
         random_state: int = 0,
+        verbose: bool | int = False,
     ) -> None:
         self.graphs = graphs
         self.estimator = estimator
@@ -104,6 +111,7 @@ class GraphSelectorCV(BaseEstimator):
         self.n_shuffles = n_shuffles
         self.max_complete = max_complete
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> Self:
         """Compare the graphs, then fit with the best one to all rows.
@@ -118,6 +126,7 @@ class GraphSelectorCV(BaseEstimator):
         self
         """
         check_count(self.n_shuffles, "n_shuffles")
+        check_verbose(self.verbose)
         named = {**self._references(), **named_graphs(self.graphs)}
         search = self._search()
         model = search._template()
@@ -135,7 +144,10 @@ class GraphSelectorCV(BaseEstimator):
             )
         self.n_left_out_ = sum(len(b) for _, b in every) - sum(len(b) for _, b in splits)
         scoring = search._scoring(model, X, sample_weight)
-        self._judge(self._run(search, model, named, rows, splits, scoring))
+        with progress(self.verbose) as line:
+            told = Telling(line, self.progress, search.n_jobs)
+            found = self._run(search, model, named, (rows, splits, scoring), told)
+        self._judge(found)
         self.alpha_ = self.trials_[self.best_name_].alpha
         best = copy.copy(model).set_params(graph=named[self.best_name_], alpha=self.alpha_)
         self.best_estimator_ = fitting.fit_design(best, rows, fitting.make_design(best, rows))
@@ -143,29 +155,24 @@ class GraphSelectorCV(BaseEstimator):
         return self
 
     def _run(
-        self, search: Any, model: Any, named: dict[str, Any], rows: Rows, splits: Any, scoring: Any
+        self, search: Any, model: Any, named: dict[str, Any], judge: _Judged, told: Telling
     ) -> dict[str, list[Trial]]:
         """Fill `trials_`; returns the trials of the shuffled copies."""
         self.trials_: dict[str, Trial] = {}
         shuffled: dict[str, list[Trial]] = {}
-        judge = (rows, splits, scoring)
         for name, graph in named.items():
             try:
-                self.trials_[name] = run_trial(search, model, graph, *judge, self._told(name))
+                self.trials_[name] = run_trial(search, model, graph, *judge, told(name))
             except ValueError as error:
                 raise ValueError(f'Candidate "{name}": {error}') from error
             if name in (ALONE, CLIQUE) or not self.n_shuffles:
                 continue
-            told = self._told(f"{name}, shuffled")
+            say = told(f"{name}, shuffled")
             shuffled[name] = [
-                run_trial(search, model, ShuffledGraph(graph, seed), *judge, told)
+                run_trial(search, model, ShuffledGraph(graph, seed), *judge, say)
                 for seed in range(self.random_state, self.random_state + self.n_shuffles)
             ]
         return shuffled
-
-    def _told(self, name: str) -> Callable[[Any], object] | None:
-        progress = self.progress
-        return None if progress is None else lambda result: progress(name)
 
     def _references(self) -> dict[str, Any]:
         return {ALONE: NoEdges(), CLIQUE: CliqueGraph(self.max_complete)}

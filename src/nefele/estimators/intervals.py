@@ -41,6 +41,8 @@ class Intervals:
     coef_samples : array of shape (n_boot, *coef_.shape)
         Coefficients of each resampled fit.
     intercept_samples : array of shape (n_boot, *intercept_.shape)
+    model : GTVRegressor, GTVClassifier or one of their CV forms
+        The fitted model that they belong to.
     pooled_samples : pair of arrays, or None
         Coefficients and intercepts of the pooled model of each resample, first axis n_boot; only
         with `unseen="pooled"`, for ids that the graph does not know.

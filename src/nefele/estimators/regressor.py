@@ -96,6 +96,8 @@ class GTVRegressor(RowsRegressor, GTVBase):
         expect of some rows: explainable empirical risk minimisation. 0 leaves them out.
     solver, tol, max_iter
         See `nefele.solve`; tol is the certified relative gap.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does.
     engine : None, str or dict
         Who solves: None, this process; a name of `nefele.solve`, such as "ray"; or a dict of its
         options, such as {"engine": "ray", "parts": 8, "address": "auto"}.

@@ -9,18 +9,63 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
 from nefele._ids import IdIndex
 from nefele.estimators.coefficients import row_counts
-from nefele.report import Step, View
+from nefele.report import Step, View, write_report
 from nefele.selection.verdict import Verdict
 
 _ALONE = (
     "Fitted with a strength of coupling that was given. No rows were held out, so this page does "
     "not say whether coupling helps; GTVRegressorCV and GTVClassifierCV do."
 )
+
+
+class Reported(BaseEstimator):
+    """What can be shown as a page; a subclass gives the view of its fit."""
+
+    def _view(self, **how: Any) -> View:
+        """What the page shows, from `title`, `positions` and `geographic`."""
+        raise NotImplementedError
+
+    def report(
+        self,
+        path: Any,
+        *,
+        title: str | None = None,
+        positions: Any = None,
+        geographic: bool = False,
+    ) -> None:
+        """Write the report of the fit, one HTML file that opens without a network.
+
+        With a chosen coupling (`GTVRegressorCV`, `GTVClassifierCV`): errors at held-out rows,
+        whether coupling helps, the network, the models along alpha, and the proof, as in the report
+        of `nefele fit`. With a given alpha no rows were held out: it shows the models and the
+        proof, and does not say whether coupling helps.
+
+        Parameters
+        ----------
+        path : str or Path
+            The HTML file; an older one stays whole until the new one is complete.
+        title : str, optional
+        positions : array of shape (n_nodes, 2) or mapping from node ids, optional
+            Where the nodes are drawn; by default by forces.
+        geographic : bool
+            Whether positions are (longitude, latitude).
+
+        Examples
+        --------
+        >>> import nefele, tempfile
+        >>> states = nefele.datasets.load_states()
+        >>> model = nefele.GTVRegressorCV(states.graph)
+        >>> _ = model.fit(states.X[:, :2], states.y, node_ids=states.node_ids)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/report.html", title="States")
+        """
+        write_report(self._view(title=title, positions=positions, geographic=geographic), path)
 
 
 def view_of(

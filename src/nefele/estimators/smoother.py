@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from nefele._checks import Array, as_float_array, check_count, check_number
 from nefele._ids import as_ids, describe, unknown_ids_message
+from nefele._progress import Line, check_verbose, progress
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph, Index
 from nefele.graphs import as_graph
@@ -60,6 +61,8 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
         For drawing the folds.
     tol : float
         Relative gap to reach.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does.
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     cv: int = 5
     random_state: Any = 0
     tol: float = 1e-4
+    verbose: bool | int = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the signal to the values that are there.
@@ -113,6 +117,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
             Values; NaN where they are missing.
         """
         check_number(self.tol, "tol", low=0.0, strict=True)
+        check_verbose(self.verbose)
         if self.alpha is not None:
             check_number(self.alpha, "alpha", low=0.0)
         owner = self._nodes(X)
@@ -131,7 +136,8 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
         self._reach = _reached(self.graph_, seen)
         self._centre = np.array([target[on, j].mean() for j, on in enumerate(seen.T)])
         target = np.where(seen, target - self._centre, 0.0)
-        self._choose(target, seen)
+        with progress(self.verbose) as line:
+            self._choose(target, seen, line)
         result = self._solve(target, seen, self.alpha_)
         self._keep(result, seen)
         self._say()
@@ -167,7 +173,7 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
             raise ValueError(unknown_ids_message(self.graph_.ids, ids[place < 0], "the data"))
         return place
 
-    def _choose(self, target: Array, seen: NDArray[np.bool_]) -> None:
+    def _choose(self, target: Array, seen: NDArray[np.bool_], line: Line) -> None:
         """Set alpha_: the given one, or the best at held-out nodes."""
         self.alphas_, self.cv_errors_ = None, None
         if self.alpha is not None:
@@ -181,7 +187,8 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
             return
         errors, count = np.zeros(len(alphas)), 0
         splitter = KFold(min(folds, len(given)), shuffle=True, random_state=self.random_state)
-        for _, test in splitter.split(given):
+        for k, (_, test) in enumerate(splitter.split(given), 1):
+            line.show(f"fold {k} of {splitter.n_splits}")
             out = given[test]
             part = seen.copy()
             part[out] = False
@@ -219,7 +226,9 @@ class GraphSignalSmoother(RegressorMixin, BaseEstimator):
     def _solve(self, target: Array, seen: NDArray[np.bool_], alpha: float) -> Result:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # replaced by one that names the nodes
-            return whole_solve(self._problem(target, seen).with_lam(alpha), tol=self.tol)
+            return whole_solve(
+                self._problem(target, seen).with_lam(alpha), tol=self.tol, verbose=self.verbose
+            )
 
     def _keep(self, result: Result, seen: NDArray[np.bool_]) -> None:
         reach = self._reach if self.alpha_ > 0 else seen

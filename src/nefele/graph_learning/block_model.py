@@ -90,6 +90,14 @@ def fit_block_model(
     likelihood. The number of blocks is judged by the likelihood minus half the logarithm of the
     number of pairs for each probability, and of the number of nodes for each label.
 
+    Parameters
+    ----------
+    graph : Graph
+    n_blocks : int, optional
+        Default: the number that is judged best.
+    random_state : int
+        Of the spectral clustering.
+
     Examples
     --------
     >>> pairs = [(i, j) for i in range(8) for j in range(i) if i // 4 == j // 4]

@@ -79,6 +79,14 @@ class LinkPrediction(Trimmed):
 def link_scores(graph: Graph, method: str, n_components: int = 8) -> tuple[Index, Index, Array]:
     """Pairs that have a common neighbour and no link, with their scores.
 
+    Parameters
+    ----------
+    graph : Graph
+    method : {"adamic_adar", "common", "spectral"}
+        See `LinkPrediction`.
+    n_components : int
+        Dimensions of the embedding of "spectral".
+
     Examples
     --------
     >>> head, tail, score = link_scores(Graph([0, 1, 2], [0, 1], [1, 2]), "common")

@@ -20,6 +20,12 @@ def modularity(graph: Graph, labels: Any) -> float:
 
     Q = sum_c [W_c / W - (d_c / 2W)^2], W_c the weight inside group c, d_c its weighted degree.
 
+    Parameters
+    ----------
+    graph : Graph
+    labels : array of shape (n_nodes,)
+        Group of each node, in graph order.
+
     Examples
     --------
     >>> graph = Graph([0, 1, 2, 3], [0, 2], [1, 3])
@@ -39,6 +45,14 @@ def communities(graph: Graph, most: int = 10, random_state: int = 0) -> Index:
     """The groups of the largest modularity among spectral clusterings into 2, ..., most groups.
 
     The connected components compete as well. Nodes without edges are groups of their own.
+
+    Parameters
+    ----------
+    graph : Graph
+    most : int
+        The largest number of groups that is tried.
+    random_state : int
+        Of the clusterings.
 
     Examples
     --------

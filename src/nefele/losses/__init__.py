@@ -69,6 +69,11 @@ _BY_NAME: dict[str, type[Loss]] = {
 def as_loss(loss: Any) -> Loss:
     """The loss itself, or the one of this name.
 
+    Parameters
+    ----------
+    loss : str or Loss
+        A name such as "squared", "logistic" or "huber".
+
     Examples
     --------
     >>> as_loss("squared")
@@ -85,6 +90,14 @@ def as_bound_loss(loss: Any, data: LocalData | None, graph: Graph) -> BoundLoss:
     """Turn a name, a Loss, a dict by node id or a user's own object into bound losses.
 
     `data` is in graph order.
+
+    Parameters
+    ----------
+    loss : str, Loss, dict by node id or object
+        An object has `value` and `prox`, or `value` and `grad`.
+    data : LocalData or None
+        In graph order; None for an object that needs none.
+    graph : Graph
 
     Examples
     --------

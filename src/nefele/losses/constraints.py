@@ -43,6 +43,11 @@ class Constraint(ABC):
 class Box(Constraint):
     """low <= w <= high, entry by entry; numbers, or one for each parameter. Infinity is none.
 
+    Parameters
+    ----------
+    low, high : float or array of shape (d,)
+        Bounds of all parameters, or of each; -inf and inf for none.
+
     Examples
     --------
     >>> Box(0.0, 1.0).inside(np.array([[0.5, 1.0], [0.5, 1.1]]))
@@ -125,6 +130,11 @@ class Nonnegative(Box):
 @dataclass(frozen=True)
 class Simplex(Constraint):
     """w >= 0 with entries that sum to `total`: shares, such as of a mixture or a portfolio.
+
+    Parameters
+    ----------
+    total : float
+        What the entries sum to, > 0.
 
     Examples
     --------

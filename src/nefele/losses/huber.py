@@ -14,6 +14,11 @@ from nefele.losses.pointwise import PointwiseLoss
 class HuberLoss(PointwiseLoss):
     """f(z, y) = r^2/2 for |r| <= delta, else delta (|r| - delta/2), with r = z - y.
 
+    Parameters
+    ----------
+    delta : float
+        Residual, > 0, from which the loss is linear: outliers then pull no harder.
+
     Examples
     --------
     >>> HuberLoss(delta=1.0).f(np.array([0.5, 3.0]), np.zeros(2))

@@ -75,6 +75,11 @@ class Quantile(_Piecewise):
 
     With q = 1/2 it is half the absolute loss.
 
+    Parameters
+    ----------
+    q : float
+        Which quantile, in (0, 1).
+
     Examples
     --------
     >>> Quantile(q=0.9).f(np.array([1.0, 3.0]), np.array([2.0, 2.0]))

@@ -75,6 +75,11 @@ class GraphicalLasso(Loss):
 def matrices(w: Array) -> Array:
     """The symmetric matrices of parameters as `GraphicalLasso` has them, shape (n, p, p).
 
+    Parameters
+    ----------
+    w : array of shape (n, p (p + 1) / 2)
+        Upper triangles row by row, entries off the diagonal times the root of 2.
+
     Examples
     --------
     >>> matrices(np.array([[1.0, np.sqrt(2.0), 3.0]])).round(6).tolist()

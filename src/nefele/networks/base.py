@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import check_count, check_flag, check_name, check_number
 from nefele._ids import describe
+from nefele._progress import check_verbose
 from nefele._torch.base import SEEDS, Module, Tensor, session, threads, torch
 from nefele._torch.network import Network
 from nefele.estimators.layout import with_centre
@@ -165,7 +166,7 @@ class NetBase(NetworksBase):
     checkpoint: Any = None
     checkpoint_every: int = 10
     resume: bool = False
-    verbose: int = 0
+    verbose: bool | int = False
 
     # -- fit ----------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class NetBase(NetworksBase):
         file = open_checkpoint(
             self.checkpoint, self.checkpoint_every, self.resume, method, self._options()
         )
-        training = Training(method, held, self.early_stop, int(self.verbose), file)
+        training = Training(method, held, self.early_stop, self.verbose, file)
         training.run()
         return self._keep(training, graph)
 
@@ -309,7 +310,7 @@ class NetBase(NetworksBase):
         check_name(self.wire, WIRES, "wire")
         check_count(self.rounds, "rounds", low=1)
         check_count(self.prox_steps, "prox_steps", low=1)
-        check_count(self.verbose, "verbose", low=0)
+        check_verbose(self.verbose)
         check_flag(self.warm_start, "warm_start")
         check_flag(self.resume, "resume")
         if not 0 <= check_number(self.hub, "hub", low=0.0) <= 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import as_float_array, check_count, check_name, check_number
 from nefele._ids import describe
+from nefele._progress import check_verbose, progress
 from nefele.estimators.design import graph_nodes
 from nefele.estimators.packing import Rows
 from nefele.graph import Graph
@@ -51,6 +53,7 @@ class NetCVBase(PersonalBase):
     held_out: float = 0.25
     share: float = 0.6
     one_se: bool = False
+    verbose: bool | int = False
 
     candidate_: Candidate = field(init=False)
 
@@ -163,10 +166,14 @@ class NetCVBase(PersonalBase):
         given = self.alphas is not None
         ratios = as_float_array(self.alphas, "alphas", ndim=1).tolist() if given else list(_RATIOS)
 
-        def tell(candidate: Candidate) -> float:
-            return float(np.mean([trial.tell(candidate) for trial in trials]))
+        with progress(self.verbose) as line:
+            numbers = itertools.count(1)
 
-        tried = look_for(tell, graphs, ratios, self._couples(), self._commons(), given)
+            def tell(candidate: Candidate) -> float:
+                line.show(f"candidate {next(numbers)}: {candidate}")
+                return float(np.mean([trial.tell(candidate) for trial in trials]))
+
+            tried = look_for(tell, graphs, ratios, self._couples(), self._commons(), given)
         order = order_of(tried)
         own, one = (tried.index(Candidate(share)) for share in (0.0, 1.0))
         folds = [trial.fold(order, own, one) for trial in trials]
@@ -226,6 +233,7 @@ class NetCVBase(PersonalBase):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.cv, "cv", low=1)
+        check_verbose(self.verbose)
         check_count(self.rounds, "rounds", low=2)
         if not self._commons() or not all(0 < share < 1 for share in self._commons()):
             raise ValueError(f"common must be shares above 0 and below 1; got {self.common!r}.")

@@ -23,7 +23,7 @@ class GTVNetRegressorCV(RowsRegressor, NetCVBase):
 
     Parameters
     ----------
-    module, loss, dtype, n_threads, random_state
+    module, loss, form, dtype, n_threads, random_state
         See `GTVNetRegressor`.
     graph : Graph, graph builder, dict of str to these, or None
         Candidates by name. None: the complete graph, and four nearest nodes by label counts, for a
@@ -41,6 +41,8 @@ class GTVNetRegressorCV(RowsRegressor, NetCVBase):
         Share of the rows that judge, and of the rounds in the splits.
     one_se : bool
         Whether to take the strongest coupling within one standard error of the best.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does.
     node, rounds, local_steps, optimizer, lr, batch_size, falling, weighting
         See `nefele.networks.baselines.PersonalRegressor`.
 
@@ -83,8 +85,8 @@ class GTVNetClassifierCV(RowsClassifier, NetCVBase):
 
     Parameters
     ----------
-    module, graph, alphas, couple, common, cv, held_out, share, one_se, node, rounds, local_steps, \
-optimizer, lr, batch_size, falling, weighting, dtype, n_threads, random_state
+    module, graph, alphas, couple, common, cv, held_out, share, one_se, verbose, node, rounds, \
+local_steps, optimizer, lr, batch_size, falling, weighting, form, dtype, n_threads, random_state
         See `GTVNetRegressorCV`.
     loss : "cross_entropy" or callable
         See `GTVNetClassifier`.

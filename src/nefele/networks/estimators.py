@@ -70,8 +70,8 @@ class GTVNetRegressor(RowsRegressor, NetBase):
     checkpoint_every : int
     resume : bool
         Whether to go on from the checkpoint.
-    verbose : int
-        0: silent; k: a line on stderr after every k-th round.
+    verbose : bool or int
+        Whether to show progress in one line, as `nefele.solve` does; k: after every k-th round.
     dtype : {"float32", "float64"}
     n_threads : int or None
         Threads of torch in fit and predict; None: as many as torch is set to.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
 import numpy as np
 
+from nefele._progress import Line, progress
 from nefele._torch.base import Tensor, torch
 from nefele.networks.checkpoints import Checkpoint
 from nefele.networks.rounds import NetRound, Rounds
@@ -33,8 +33,8 @@ class Training:
         Rows for early stopping.
     patience : int or None
         Rounds without progress on the held-out rows after which to stop.
-    verbose : int
-        0: silent; otherwise a line on stderr for every `verbose` rounds.
+    verbose : bool or int
+        Whether to show progress; a number: that of every so many rounds.
     checkpoint : Checkpoint or None
     history : list of NetRound
     status : Status
@@ -45,7 +45,7 @@ class Training:
     rounds: Rounds
     held: Source | None = None
     patience: int | None = None
-    verbose: int = 0
+    verbose: bool | int = False
     checkpoint: Checkpoint | None = None
     history: list[NetRound] = field(default_factory=list)
     status: Status = Status.UNCERTIFIED
@@ -60,11 +60,11 @@ class Training:
             self.checkpoint.read(self)
             before = self.history[-1].seconds if self.history else 0.0
         started = time.perf_counter() - before
-        with _ends_of_rounds() as asked:
+        with _ends_of_rounds() as asked, self._shown() as line:
             for k in range(len(self.history) + 1, total + 1):
                 if self._stuck():
                     break
-                self._one(k, started)
+                self._one(k, started, line)
                 if asked and k < total:
                     self.status = Status.INTERRUPTED
                     if self.checkpoint is not None:
@@ -76,7 +76,11 @@ class Training:
                 value.copy_(self.best[f"statistics.{name}"])
         self._exact()
 
-    def _one(self, k: int, started: float) -> None:
+    def _shown(self) -> AbstractContextManager[Line]:
+        """A line that tells of every k-th round where a number asks for it."""
+        return progress(self.verbose) if self.verbose is True else progress(self.verbose, every=0.0)
+
+    def _one(self, k: int, started: float, line: Line) -> None:
         method = self.rounds
         method.stack.module.train()
         method.set_rate(k)
@@ -96,7 +100,7 @@ class Training:
         self.history.append(record)
         self._remember(record)
         if self.verbose and (k % self.verbose == 0 or k == method.task.rounds):
-            print(_line(record, method.task.rounds), file=sys.stderr)
+            line.show(_words(record, method.task.rounds))
         if self.checkpoint is not None and self.checkpoint.due(k):
             self.checkpoint.write(self)
 
@@ -160,9 +164,9 @@ def _ends_of_rounds() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _line(record: NetRound, rounds: int) -> str:
+def _words(record: NetRound, rounds: int) -> str:
     held = "" if np.isnan(record.held_out) else f", held-out loss {record.held_out:.5g}"
     return (
-        f"round {record.round}/{rounds}: objective {record.objective:.6g}, loss "
-        f"{record.loss:.6g}, spread {record.spread:.3g}{held}, {record.seconds:.1f} s"
+        f"round {record.round} of {rounds}: objective {record.objective:.6g}, loss "
+        f"{record.loss:.6g}, spread {record.spread:.3g}{held}"
     )

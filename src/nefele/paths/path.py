@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
 from nefele._html import count, facts
+from nefele._progress import Line, check_verbose, progress
 from nefele.graph import Graph
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.paths.follow import follow
@@ -134,6 +136,7 @@ def path(
     callback: Callable[[Result], Any] | None = None,
     keep: str = "all",
     certify: bool = True,
+    verbose: bool | int = False,
 ) -> PathResult:
     """Solve the problem for many lam, each point started at the one before.
 
@@ -155,6 +158,8 @@ def path(
         "clusters" keeps objectives, gaps and cluster labels only.
     certify : bool
         False, for the hurried: no certificates, see `solve`; the gaps are infinite.
+    verbose : bool or int
+        Whether to show progress in one line, as `solve` does.
 
     Returns
     -------
@@ -177,6 +182,7 @@ def path(
     check_flag(certify, "certify")
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
+    check_verbose(verbose)
     given = None if lams is None else _descending(lams)
     start = consensus(problem)
     if given is None:
@@ -188,7 +194,25 @@ def path(
             )
         given = np.geomspace(top, _DEPTH * top, n_lams)
     options = {"tol": tol, "certify": certify}
-    return _collect(problem, given, start, options, callback, keep == "all")
+    with progress(verbose) as line:
+        told = _telling(callback, line, len(given))
+        return _collect(problem, given, start, options, told, keep == "all")
+
+
+def _telling(
+    callback: Callable[[Result], Any] | None, line: Line, total: int
+) -> Callable[[Result], Any] | None:
+    """The callback of a path that also shows each point."""
+    if not line.on:
+        return callback
+    numbers = itertools.count(1)
+
+    def tell(result: Result) -> Any:
+        gap = f", gap {result.gap:.1e}" if np.isfinite(result.gap) else ""
+        line.show(f"point {next(numbers)} of {total}: lam {result.problem.lam:.3g}{gap}")
+        return None if callback is None else callback(result)
+
+    return tell
 
 
 def whole_path(problem: Problem, lams: Any, **options: Any) -> PathResult:

@@ -43,6 +43,11 @@ _BY_NAME = {
 def as_penalty(penalty: Any) -> Penalty:
     """The penalty itself, or the one of this name.
 
+    Parameters
+    ----------
+    penalty : str or Penalty
+        A name such as "l2", "l1", "linf", "squared_l2" or "huber".
+
     Examples
     --------
     >>> as_penalty("l1")
@@ -93,6 +98,12 @@ def edge_penalties(edges: Any, column: str = "penalty", rest: Any = "l2") -> dic
 
 def penalty_of(penalty: Any, graph: Graph) -> Penalty:
     """A penalty for the edges of a graph: one for all, or a dict by pairs of node ids.
+
+    Parameters
+    ----------
+    penalty : str, Penalty or dict
+        With pairs of node ids as keys; the key None is for all other edges.
+    graph : Graph
 
     Examples
     --------

@@ -15,6 +15,11 @@ class HuberPenalty(Penalty):
 
     Dual update: project v / (1 + sigma*delta/scale) on the ball of radius scale.
 
+    Parameters
+    ----------
+    delta : float
+        Distance, > 0, up to which the penalty is quadratic.
+
     Examples
     --------
     >>> HuberPenalty(delta=1.0).value(np.array([[0.0, 0.5], [3.0, 4.0]]))

@@ -36,6 +36,11 @@ class Lp(Penalty):
     Dual update: project on the ball of the conjugate exponent q = p/(p-1), of radius lam*A_e.
     p = 1, 2 and inf use the closed forms; other p a safeguarded Newton iteration.
 
+    Parameters
+    ----------
+    p : float
+        Exponent, >= 1 or `math.inf`.
+
     Examples
     --------
     >>> Lp(3).value(np.array([[1.0, 1.0]])).round(4)

@@ -17,6 +17,11 @@ class Quadratic(Penalty):
 
     Dual update: ((sigma/scale) Q^-1 + I)^-1 v, zero outside range(Q) (NFL, Sec. IV).
 
+    Parameters
+    ----------
+    Q : array of shape (d, d)
+        Symmetric, positive semidefinite.
+
     Examples
     --------
     >>> Quadratic([[2.0, 0.0], [0.0, 0.0]]).value(np.array([[3.0, 4.0]]))

@@ -47,6 +47,13 @@ def calibrate(epsilon: float, delta: float, rounds: int = 1) -> float:
 def epsilon_of(releases: Iterable[tuple[float, int]], delta: float) -> float:
     """Epsilon at `delta` of releases, given as (noise multiplier, how many times).
 
+    Parameters
+    ----------
+    releases : iterable of (float, int)
+        Noise multipliers (deviation over sensitivity) and how many releases have each.
+    delta : float
+        In (0, 1).
+
     Examples
     --------
     >>> round(epsilon_of([(10.0, 100)], 1e-5), 4)

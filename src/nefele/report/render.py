@@ -158,7 +158,9 @@ def _pictures(view: View) -> str:
         return ""
     figures = "".join(
         f"<figure><figcaption><h3>{_text(one.title)}</h3>{_says(one.says)}</figcaption>"
-        f'<img src="{one.address}" alt="{_text(f"{one.title}. {one.says}".strip(". "))}"></figure>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(one.title)}">'
+        f'<img src="{one.address}" alt="{_text(f"{one.title}. {one.says}".strip(". "))}"></div>'
+        "</figure>"
         for one in view.pictures
     )
     alpha = view.alphas[starting_place(view)]

@@ -12,6 +12,7 @@ from nefele._words import at_most
 
 MEASURED, PROVEN, OPEN = "measured", "proven", "not covered"
 MARKS = (MEASURED, PROVEN, OPEN)
+_HEADS = ("Requirement", "Measured", "Proven", "Not covered", "A person must")
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,15 @@ def chapter(rows: Sequence[Requirement]) -> str:
     """The table as a section of the report; nothing where there are no rows."""
     if not rows:
         return ""
-    head = "".join(
-        f'<th scope="col">{word}</th>'
-        for word in ("Requirement", "Measured", "Proven", "Not covered", "A person must")
-    )
+    words = _HEADS[1:]
+    head = "".join(f'<th scope="col">{word}</th>' for word in _HEADS)
     body = "".join(
         f'<tr><th scope="row">{_text(row.name)}</th>'
-        + "".join(f"<td>{_items(row.of(mark))}</td>" for mark in MARKS)
-        + f"<td>{_text(row.to_do)}</td></tr>"
+        + "".join(
+            f'<td data-head="{word}">{cell}</td>'  # a narrow page shows the head in each cell
+            for word, cell in zip(words, _cells(row), strict=True)
+        )
+        + "</tr>"
         for row in rows
     )
     says = (
@@ -117,6 +119,10 @@ def chapter(rows: Sequence[Requirement]) -> str:
         '<div class="scroll" tabindex="0" role="region" aria-labelledby="trust-title">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>"
     )
+
+
+def _cells(row: Requirement) -> list[str]:
+    return [*(_items(row.of(mark)) for mark in MARKS), _text(row.to_do)]
 
 
 def _items(words: list[str]) -> str:

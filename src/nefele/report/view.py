@@ -21,6 +21,15 @@ Ints = NDArray[np.int64]
 class Step:
     """An examined point of the final solve.
 
+    Parameters
+    ----------
+    iteration : int
+    objective : float
+    gap : float
+        Certified relative gap; inf while nothing is proven.
+    seconds : float
+        Since the start.
+
     Examples
     --------
     >>> Step(iteration=10, objective=2.5, gap=1e-3, seconds=0.1).gap

@@ -81,6 +81,11 @@ def trimmed_mean(rows: Any, trim: int) -> Array:
 def coordinate_median(rows: Any) -> Array:
     """Median of each coordinate.
 
+    Parameters
+    ----------
+    rows : array of shape (k, d)
+        One vector each.
+
     Examples
     --------
     >>> coordinate_median([[1.0, 5.0], [2.0, 4.0], [1e9, -1e9]]).tolist()
@@ -97,6 +102,13 @@ def geometric_median(rows: Any, smoothing: float = 1e-9) -> Array:
     Where a row itself is that point, it is found by its optimality; otherwise a step that ends
     within `smoothing` times the rows' spread of a row leaves it (Vardi and Zhang 2000). Less than
     half of the rows, wherever they are, keep it among the others.
+
+    Parameters
+    ----------
+    rows : array of shape (k, d)
+        One vector each.
+    smoothing : float
+        Distance from a row, relative to the spread of the rows, that counts as none.
 
     Examples
     --------

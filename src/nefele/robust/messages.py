@@ -74,6 +74,10 @@ class MessageAttack(ABC):
 class Constant(MessageAttack):
     """Says the same number, or vector, whatever it has learnt.
 
+    Parameters
+    ----------
+    value : float or array of shape (d,)
+
     Examples
     --------
     >>> Constant(1e6).say(np.zeros(2), np.zeros((0, 2)), np.random.default_rng(0)).tolist()
@@ -98,6 +102,12 @@ class Constant(MessageAttack):
 class Random(MessageAttack):
     """Says noise of this size, new in every round and for every neighbour.
 
+    Parameters
+    ----------
+    size : float
+        Standard deviation of the noise.
+    seed : int
+
     Examples
     --------
     >>> Random(10.0, seed=1).say(np.zeros(1), np.zeros((0, 1)), np.random.default_rng(1)).round(2)
@@ -118,6 +128,11 @@ class Random(MessageAttack):
 @dataclass(frozen=True)
 class SignFlip(MessageAttack):
     """Says its own model with the sign turned, `factor` times as large.
+
+    Parameters
+    ----------
+    factor : float
+        How large, in units of its own model.
 
     Examples
     --------
@@ -141,6 +156,11 @@ class Alie(MessageAttack):
     Near enough to the others to pass for one of them (Baruch et al. 2019). The mean and the
     deviations, of each coordinate over the rows heard, divide by their number. `among` gives the
     z of the paper.
+
+    Parameters
+    ----------
+    z : float
+        Standard deviations by which the mean is moved.
 
     Examples
     --------
@@ -182,6 +202,11 @@ class Alie(MessageAttack):
 @dataclass(frozen=True)
 class InnerProduct(MessageAttack):
     """The mean of what it heard, turned round and scaled (Xie et al. 2019).
+
+    Parameters
+    ----------
+    factor : float
+        By how much the turned mean is scaled.
 
     Examples
     --------

@@ -102,6 +102,11 @@ class FlipLabels(DataAttack):
 class ShiftLabels(DataAttack):
     """Labels moved by a constant.
 
+    Parameters
+    ----------
+    by : float
+        What is added to a label.
+
     Examples
     --------
     >>> data = LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])])
@@ -122,6 +127,11 @@ class ShiftLabels(DataAttack):
 @dataclass(frozen=True, eq=False)
 class PoisonFeatures(DataAttack):
     """Noise on the features, `size` standard deviations of each column.
+
+    Parameters
+    ----------
+    size : float
+        Deviation of the noise, in deviations of the column.
 
     Examples
     --------

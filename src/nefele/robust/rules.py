@@ -22,7 +22,13 @@ from nefele.robust.aggregation import (
 
 
 class Last(NamedTuple):
-    """The neighbours' vectors of the round before, shape (k, d), and the own one.
+    """What there was in the round before.
+
+    Attributes
+    ----------
+    rows : array of shape (k, d)
+        The neighbours' vectors.
+    own : array of shape (d,)
 
     Examples
     --------
@@ -62,6 +68,11 @@ class _Combining(Rule):
 class Clip(Rule):
     """Each neighbour's vector is at most `radius` from the own one.
 
+    Parameters
+    ----------
+    radius : float
+        > 0.
+
     Examples
     --------
     >>> Clip(1.0).heard(np.array([[1e200], [0.5]]), np.array([0.0])).tolist()
@@ -82,6 +93,11 @@ class TrimmedMean(_Combining):
     """The mean without the `trim` smallest and largest entries of each coordinate.
 
     At a node with few neighbours as many are left out as leave one.
+
+    Parameters
+    ----------
+    trim : int
+        How many entries are left out at each end.
 
     Examples
     --------
@@ -134,6 +150,11 @@ class Krum(_Combining):
     The own vector is one of those it chooses from. At a node with few neighbours as many are
     taken to be bad as Krum can bear; with fewer than two neighbours, the own vector stays.
 
+    Parameters
+    ----------
+    attackers : int
+        How many neighbours may be bad.
+
     Examples
     --------
     >>> rows = np.array([[1.0], [1.1], [1e9]])
@@ -155,6 +176,13 @@ class Krum(_Combining):
 @dataclass(frozen=True)
 class CentredClip(_Combining):
     """The own vector, moved by the mean of the clipped differences.
+
+    Parameters
+    ----------
+    radius : float
+        Length, > 0, to which differences from the own vector are cut.
+    steps : int
+        How often this is repeated from the point reached.
 
     Examples
     --------

@@ -31,7 +31,7 @@ LEARNT = {  # graphs learnt from the rows: each node is joined to the nodes ...
     "gradients": "that pull a common model in the same direction",
     "pooling": "with which it gains most by pooling their rows, where it gains at all",
 }
-_PATHS = ("data", "graph", "out", "budget")
+_PATHS = ("data", "graph", "places", "out", "budget")
 _LISTS = ("features", "coords")
 _TEXTS = (
     *_PATHS,
@@ -67,6 +67,9 @@ class RunConfig:
         coordinates and with a named penalty), or "learn:" and a name of `LEARNT`.
     coords : tuple of str, optional
         Two columns, constant at each node; without a graph they give one.
+    places : str, optional
+        File with a line for each node, those without rows included: the columns `node` and
+        `coords` are then read there.
     k : int
         Neighbours of each node in a graph from coordinates, or in a learnt one.
     penalty : str, optional
@@ -139,6 +142,7 @@ class RunConfig:
     drop_missing: bool = False
     allow_isolates: bool = False
     compare: str | None = None
+    places: str | None = None
     out: str | None = None
     epsilon: float | None = None
     delta: float = 1e-6
@@ -240,6 +244,11 @@ class RunConfig:
             raise ValueError(
                 f"coords must name two different columns, such as lat,lon; got {len(self.coords)}: "
                 f"{', '.join(self.coords)}."
+            )
+        if self.places is not None and self.coords is None:
+            raise ValueError(
+                "places must go with coords, the two columns of that file with the coordinates, "
+                "such as lat,lon."
             )
 
     @property
@@ -373,6 +382,7 @@ target = "tmax"           # column to predict
 # a centre joins all nodes; with a named penalty the graph is learnt.
 # graph = "edges.csv"     # columns source, target and perhaps weight; or "learn", "learn:losses"
 # coords = ["lat", "lon"] # two columns, constant at each node
+# places = "places.csv"   # a file with a line for each node that has these columns
 k = 5                     # neighbours of each node, for coords and for "learn"
 # allow_isolates = true   # ids without an edge are fitted by their own rows
 

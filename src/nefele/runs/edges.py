@@ -31,6 +31,11 @@ def read_edges(path: Path, drop_missing: bool = False) -> tuple[Any, list[str]]:
     table = Table.read(path)
     _check_columns(table)
     table, notes = _complete_edges(table) if drop_missing else (table, [])
+    if "penalty" in table.columns:
+        notes.append(
+            f'The column "penalty" of {table.name} is not used: a run has one penalty for all '
+            "edges. In Python nefele.penalties.edge_penalties takes it."
+        )
     ends = [pl.Series(name, table.ids(name)) for name in _NAMES[:2]]
     frame = pl.DataFrame(ends).with_row_index("row")
     frame = frame.with_columns(pl.Series("weight", _weights(table)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._ids import IdIndex, describe, distinct
+from nefele._ids import describe, distinct
 from nefele._words import short
 from nefele.encoding.parts import Part
 from nefele.graph import Graph
@@ -20,6 +20,7 @@ from nefele.runs.checks import Findings, look, look_at_edges, nearly_distinct
 from nefele.runs.columns import Uses, use_columns
 from nefele.runs.config import LEARNT, RunConfig
 from nefele.runs.edges import edge_graph
+from nefele.runs.places import Places, nodes_at, read_places, without_place
 from nefele.runs.sizes import print_nothing, size_note
 from nefele.runs.tables import Table
 
@@ -109,6 +110,7 @@ def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing
     """
     rows = read_rows(config, tell)
     graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
+    more += without_place(graph, rows.places)
     if config.edge_file is not None:
         noticed = Findings()
         look_at_edges(Path(config.edge_file), rows.ids, noticed, config.drop_missing)
@@ -119,10 +121,10 @@ def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing
 def read_rows(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:
     """Read and check the data file of a run; its graph is left open."""
     table = Table.read(Path(config.data))
-    for name in (config.node, config.target, config.time, *(config.coords or ())):
+    taken = (config.node, config.target, config.time, *(config.coords or ()))
+    for name in taken[:3] if config.places else taken:
         if name is not None:
             table.check_column(name)
-    taken = (config.node, config.target, config.time, *(config.coords or ()))
     uses = use_columns(table, taken, config.features)
     y, lost = _target(table, config)
     noticed = Findings()
@@ -144,7 +146,7 @@ def read_rows(config: RunConfig, tell: Callable[[str], object] = print_nothing) 
     _check_classes(table, y, config)
     ids = table.ids(config.node)
     times = None if config.time is None else table.times(config.time)
-    places, geographic = _places(table, config, ids)
+    places, geographic = read_places(table, config, ids)
     found = Inputs(uses, y, ids, times, None, places, geographic, tuple(notes))
     large = size_note(found, config.task)
     if large:
@@ -214,38 +216,10 @@ def _complete(
     return ~bad, [f"{int(bad.sum())} of {len(bad)} rows are left out for missing values: {counts}."]
 
 
-def _places(
-    table: Table, config: RunConfig, ids: NDArray[Any]
-) -> tuple[dict[str, tuple[float, float]] | None, bool]:
-    """Coordinates of each node, and whether they are latitude and longitude."""
-    if config.coords is None:
-        return None, False
-    from nefele.graph_learning.coordinates import metric_of
-
-    geographic = metric_of(list(config.coords)) == "haversine"
-    points = np.column_stack([table.numbers(name) for name in config.coords])
-    nodes = distinct(ids)
-    first = np.unique(ids, return_index=True)[1]
-    owner = IdIndex(nodes).positions(ids)
-    for j, name in enumerate(config.coords):
-        lost = np.isnan(points[:, j])
-        moved = points[:, j] != points[first[owner], j]
-        if lost.any() or moved.any():
-            row = int((lost | moved).argmax())
-            what = "is missing" if lost[row] else "differs from that of an earlier row of the node"
-            raise ValueError(
-                f"{table.name}: coordinates must be known and constant at each node; "
-                f'"{name}" of node {str(ids[row])!r} {what}, at {table.line(row)}. Correct it.'
-            )
-    return {
-        str(n): (float(a), float(b)) for n, (a, b) in zip(nodes, points[first], strict=True)
-    }, geographic
-
-
 def _graph(
     config: RunConfig,
     ids: NDArray[Any],
-    places: dict[str, tuple[float, float]] | None,
+    places: Places | None,
     geographic: bool,
 ) -> tuple[Graph | None, list[str]]:
     if config.edge_file is not None:
@@ -267,10 +241,10 @@ def _graph(
     from nefele.graphs import knn
 
     assert places is not None
-    nodes = distinct(ids)
+    nodes = nodes_at(places, ids)
     points = np.array([places[str(node)] for node in nodes])
     metric = "haversine" if geographic else "euclidean"
-    return knn(points, min(config.k, others), nodes=nodes, metric=metric), []
+    return knn(points, min(config.k, len(nodes) - 1), nodes=nodes, metric=metric), []
 
 
 def _number(count: int, one: str) -> str:

@@ -145,7 +145,7 @@ def _shown(value: Any) -> str:
 
 def input_files(config: RunConfig) -> dict[str, dict[str, str]]:
     """The files that a run reads, with their hashes."""
-    files = {"data": config.data, "graph": config.edge_file}
+    files = {"data": config.data, "graph": config.edge_file, "places": config.places}
     return {
         name: {"path": path, "sha256": file_hash(path)}
         for name, path in files.items()

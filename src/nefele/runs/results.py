@@ -224,6 +224,7 @@ def _summary(config: RunConfig, stages: Stages, found: Arrays) -> dict[str, Any]
         "nodes_worse": worse,
         "pooled_better": verdict.count(verdict.pooled)[0],
         "pooled_worse": verdict.count(verdict.pooled)[1],
+        "penalty": config.penalty,
         "alpha": float(stages.alphas[chosen]),
         "clusters": int(found["clusters"][chosen].max()) + 1,
     }

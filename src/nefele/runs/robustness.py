@@ -25,7 +25,7 @@ _LOOSE = "the losses of nodes are not strongly convex; a ridge term makes them s
 Facts = dict[str, Any]
 
 
-def robustness(problem: Problem, units: str) -> Facts:
+def robustness(problem: Problem, units: str, w: Array | None = None) -> Facts:
     """The bounds of the optimum of a problem, for run.json.
 
     Parameters
@@ -33,11 +33,15 @@ def robustness(problem: Problem, units: str) -> Facts:
     problem : Problem
     units : str
         Those of the parameters, in words.
+    w : array of shape (n_nodes, d), optional
+        The optimum; with it, `size` is that of all models together, beside which a bound may say
+        nothing.
 
     Returns
     -------
     dict
-        `one_label` and `captured`: `number`, or None and `why` there is none; `units`.
+        `one_label` and `captured`: `number`, or None and `why` there is none; `units`; `size`;
+        `spread`, the deviation of the labels of a squared loss.
 
     Examples
     --------
@@ -50,7 +54,13 @@ def robustness(problem: Problem, units: str) -> Facts:
     >>> round(found["one_label"]["number"], 9)
     1.0
     """
-    return {"units": units, "one_label": _one_label(problem), "captured": _captured(problem)}
+    facts: Facts = {"units": units}
+    facts |= {"one_label": _one_label(problem), "captured": _captured(problem)}
+    if w is not None:
+        facts["size"] = float(np.linalg.norm(w))
+        if isinstance(problem.loss, BoundSquared):
+            facts["spread"] = float(np.std(problem.loss.data.y))
+    return facts
 
 
 def bounds_of(final: Design, point: tuple[Array, Array], standardize: bool) -> dict[str, Any]:
@@ -60,7 +70,7 @@ def bounds_of(final: Design, point: tuple[Array, Array], standardize: bool) -> d
         units = "units of the estimated deviations"
     return {
         "certificate": np.array(final.problem.certificate(*point).form),
-        "robustness": np.array(json.dumps(robustness(final.problem, units))),
+        "robustness": np.array(json.dumps(robustness(final.problem, units, point[0]))),
     }
 
 

@@ -138,11 +138,25 @@ def _bounds(facts: dict[str, Any]) -> list[Entry]:
     if label["number"] is None:
         first = Entry(OPEN, f"{names[0]}: none, because {label['why']}")
     else:
-        text = f"move of all models per unit of one training label, at most ({units})"
-        first = Entry(PROVEN, text, label["number"])
+        first = _by_label(found, units)
     if "privacy" in facts:
         units += ", of the fit to noisy moments"
     return [first, *_moved(captured, units, names[1])]
+
+
+def _by_label(found: dict[str, Any], units: str) -> Entry:
+    """What one label can do: proven, but not covered where the bound is larger than the models."""
+    number, text = found["one_label"]["number"], "move of all models per unit of one training label"
+    size, spread = found.get("size"), found.get("spread")
+    if size is None or spread is None or number * spread <= size:
+        return Entry(PROVEN, f"{text}, at most ({units})", number)
+    return Entry(
+        OPEN,
+        f"{text}: what is proven says nothing here. By it, a label that is off by one deviation of "
+        f"the labels ({spread:.3g}) may move the models by {number * spread:.3g}, and all of them "
+        f"together are {size:.3g} in size ({units}). More rows at each node, or a ridge term, "
+        "tighten it",
+    )
 
 
 def _moved(found: dict[str, Any], units: str, name: str) -> list[Entry]:

@@ -267,6 +267,13 @@ def _named(ids: list[Any], parts: Any) -> list[Any]:
 def join(problem: Problem, parts: list[Part]) -> tuple[Array, Array]:
     """W and u of the whole, from the last rounds of its parts.
 
+    Parameters
+    ----------
+    problem : Problem
+        The whole.
+    parts : list of Part
+        As of `split`, all of them.
+
     Examples
     --------
     >>> from nefele import LocalData, Problem

@@ -22,6 +22,12 @@ def choose(scores: Array, one_se: bool = False) -> tuple[int, int]:
     The best has the largest mean score; of equals, the largest alpha: the simplest model. With
     `one_se` the one to use is the largest alpha within one standard error of the best.
 
+    Parameters
+    ----------
+    scores : array of shape (n_folds, n_alphas)
+        Greater is better; alphas descend.
+    one_se : bool
+
     Examples
     --------
     >>> choose(np.array([[1.0, 2.0, 2.1], [1.0, 2.0, 1.8]]))
@@ -40,6 +46,13 @@ def choose_by_others(scores: Array, one_se: bool = False) -> NDArray[np.int64]:
 
     So no row judges an alpha that it helped to choose: otherwise trying many alphas would look
     like a gain.
+
+    Parameters
+    ----------
+    scores : array of shape (n_folds, n_alphas)
+        Greater is better; alphas descend.
+    one_se : bool
+        As of `choose`.
 
     Examples
     --------

@@ -19,6 +19,17 @@ from nefele.problem import Problem
 class State:
     """What a solver carries from one iteration to the next; each adds fields of its own.
 
+    Attributes
+    ----------
+    w : array of shape (n_nodes, d)
+        Parameters.
+    u : array of shape (n_edges, d)
+        Duals.
+    final : bool
+        Whether the next point is the last one, which must carry a certificate.
+    traced : bool
+        Whether certificates say what they rest on, for a checkpoint.
+
     Examples
     --------
     >>> import numpy as np

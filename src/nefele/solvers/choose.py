@@ -33,6 +33,12 @@ _BY_NAME: dict[str, Callable[[], Solver]] = {
 def as_solver(solver: Any, problem: Problem) -> Solver:
     """The solver itself, the one of this name, or for "auto" the one that fits the problem.
 
+    Parameters
+    ----------
+    solver : str or Solver
+    problem : Problem
+        What "auto" looks at.
+
     Examples
     --------
     >>> from nefele import Graph, LocalData

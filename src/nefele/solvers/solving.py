@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, check_count, check_flag, check_number
+from nefele._progress import check_verbose, progress
 from nefele.problem import Problem
 from nefele.result import Result
 from nefele.solvers.base import check_maps
 from nefele.solvers.choose import as_solver
 from nefele.solvers.loop import Callback, run
 from nefele.solvers.loop.checkpoint import Checkpoint, load, solver_name
+from nefele.solvers.loop.telling import telling
 
 
 def solve(
@@ -28,6 +30,7 @@ def solve(
     checkpoint: Any = None,
     checkpoint_every: float = 60.0,
     resume: Any = None,
+    verbose: bool | int = False,
 ) -> Result:
     """Minimise the problem to a certified relative gap.
 
@@ -57,6 +60,9 @@ def solve(
         Seconds between checkpoints.
     resume : str or Path, optional
         Checkpoint of the same problem and solver to go on from; it may be the `checkpoint` file.
+    verbose : bool or int
+        Whether to show progress: one line with iteration, gap and speed, rewritten on a terminal
+        and in a notebook, elsewhere printed on stderr every ten seconds and at the end.
 
     Returns
     -------
@@ -73,6 +79,7 @@ def solve(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem; got {type(problem).__name__}.")
     check_flag(certify, "certify")
+    check_verbose(verbose)
     if resume is not None and (w0 is not None or u0 is not None):
         raise ValueError("resume brings its own start; leave out w0 and u0.")
     if tol is not None:
@@ -90,18 +97,21 @@ def solve(
     file = None
     if checkpoint is not None:
         file = Checkpoint(checkpoint, problem, solver_name(method), checkpoint_every)
-    return run(
-        problem,
-        method,
-        tol=tol,
-        max_iter=max_iter,
-        w0=None if w0 is None else _finite(problem.check_w(w0, "w0"), "w0"),
-        u0=None if u0 is None else _finite(problem.check_u(u0, "u0"), "u0"),
-        callback=callback,
-        certify=certify,
-        checkpoint=file,
-        saved=saved,
-    )
+    start = None if w0 is None else _finite(problem.check_w(w0, "w0"), "w0")
+    flow = None if u0 is None else _finite(problem.check_u(u0, "u0"), "u0")
+    with progress(verbose) as line:
+        return run(
+            problem,
+            method,
+            tol=tol,
+            max_iter=max_iter,
+            w0=start,
+            u0=flow,
+            callback=telling(callback, line, tol),
+            certify=certify,
+            checkpoint=file,
+            saved=saved,
+        )
 
 
 def _finite(values: Array, name: str) -> Array:

@@ -82,6 +82,14 @@ def suggest_nodes(
     -------
     Suggestion
 
+    Notes
+    -----
+    What is gained over nodes drawn at random depends on the network. It is much where the groups
+    are clear and few nodes are asked, so that chance misses a group. It is little or nothing where
+    chance reaches every group as well (many nodes asked of each), where edges say little about who
+    is alike, on networks without groups, such as grids, and where rows are so noisy that the noise
+    decides.
+
     Examples
     --------
     >>> from nefele import Graph, LocalData, Problem

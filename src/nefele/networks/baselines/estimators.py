@@ -82,7 +82,7 @@ class PersonalRegressor(RowsRegressor, ByMethod):
 
     Parameters
     ----------
-    module, loss, batch_size, dtype, n_threads, random_state
+    module, loss, batch_size, form, dtype, n_threads, random_state
         See `GTVNetRegressor`.
     method : Method or None
         One of `nefele.networks.baselines`; None: `FedAvg(finetune=0.25)`.
@@ -135,7 +135,7 @@ class PersonalClassifier(RowsClassifier, ByMethod):
     Parameters
     ----------
     module, method, node, rounds, local_steps, optimizer, lr, batch_size, falling, weighting, \
-dtype, n_threads, random_state
+form, dtype, n_threads, random_state
         See `PersonalRegressor`.
     loss : "cross_entropy" or callable
         See `GTVNetClassifier`.

@@ -22,6 +22,12 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). T Gaussian releases of
     sensitivity Delta with noise of deviation sigma have mu = sqrt(T) Delta / sigma.
 
+    Parameters
+    ----------
+    mu : float
+        Distance of the means in deviations, > 0.
+    epsilon : float
+
     Examples
     --------
     >>> round(gaussian_delta(1.0, 1.0), 6)
@@ -38,6 +44,13 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least epsilon at which `gaussian_delta` is at most delta.
 
+    Parameters
+    ----------
+    mu : float
+        Distance of the means in deviations, > 0.
+    delta : float
+        In (0, 1).
+
     Examples
     --------
     >>> round(gaussian_epsilon(1.0, 1e-5), 3)
@@ -52,6 +65,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu that epsilon and delta allow: noise of deviation Delta / mu is enough.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float
+        In (0, 1).
 
     Examples
     --------

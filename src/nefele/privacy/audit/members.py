@@ -161,6 +161,11 @@ def membership(
 def loss_attack(members: Any, others: Any) -> tuple[float, float]:
     """AUC of taking rows of small loss for members, and its standard error (Hanley and McNeil).
 
+    Parameters
+    ----------
+    members, others : arrays of shape (n,) and (m,)
+        Losses of rows that the model was fitted to, and of rows that it was not.
+
     Examples
     --------
     >>> loss_attack([0.1, 0.2, 0.3, 0.6], [0.4, 0.5, 0.7, 0.8])[0]

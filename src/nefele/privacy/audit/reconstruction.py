@@ -25,6 +25,8 @@ class Reconstruction:
         Relative distance from the truth, where that was given.
     answers : int
         Messages that it took.
+    truth : dict of str to array, or None
+        What was looked for, where it is known.
 
     Examples
     --------

@@ -49,6 +49,17 @@ def run(
 
     `solve` checks its arguments and calls this; see there.
 
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver
+    tol, max_iter, w0, u0, callback, certify
+        See `nefele.solve`.
+    checkpoint : Checkpoint, optional
+        Where the state is saved from time to time.
+    saved : Saved, optional
+        The state to go on from.
+
     Examples
     --------
     >>> from nefele import Graph, LocalData, Problem
