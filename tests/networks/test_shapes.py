@@ -160,6 +160,32 @@ def test_datasets_per_node_are_the_same_rows():
         clone(whole).fit({"a": torch.utils.data.TensorDataset(torch.zeros(2, 1, 6, 6))})
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda X, y: (torch.full_like(X, torch.nan), y), "NaN or inf; got one in item 0 of node"),
+        (lambda X, y: (X[:, :, :4], y), r"one shape, \(1, 6, 6\) as the first; got \(1, 4, 6\)"),
+    ],
+)
+def test_bad_items_of_datasets_are_named(change, says):
+    X, y = (torch.tensor(one) for one in images())
+    ids = np.array(IDS)
+    sets = {n: torch.utils.data.TensorDataset(X[ids == n], y[ids == n]) for n in "ab"}
+    sets["c"] = torch.utils.data.TensorDataset(*change(X[ids == "c"], y[ids == "c"]))
+    with pytest.raises(ValueError, match=says):
+        GTVNetClassifier(CONVOLUTION(), alpha=0.05, **OPTIONS).fit(sets)
+
+
+def test_a_missing_target_and_batches_of_one_row_are_refused():
+    X, y = images()
+    with pytest.raises(ValueError, match="target of each row; got None"):
+        GTVNetClassifier(CONVOLUTION(), **OPTIONS).fit(X, None, node_ids=IDS)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    ids = ["a"] + ["b"] * (len(y) - 1)
+    with pytest.raises(ValueError, match="BatchNorm needs two rows or more at once; node 'a'"):
+        GTVNetClassifier(net, **OPTIONS).fit(X, y, node_ids=ids)
+
+
 def test_every_row_comes_once_before_any_comes_again():
     counts = [3, 10, 7]
     ptr = np.concatenate([[0], np.cumsum(counts)])

@@ -50,6 +50,11 @@ class NetworkGraph(PairwiseGraph):
         """Estimator, training of all rows at the start, and the graph of the nodes."""
         from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
 
+        if not rows.X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} needs features in memory, which datasets do not give. Use "
+                "nefele.graph_learning.LabelGraph, or pass arrays."
+            )
         labels = rows.targets.shape[1] > 1
         if self.network is None:
             kind = PersonalClassifier if labels else PersonalRegressor

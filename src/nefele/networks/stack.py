@@ -83,6 +83,7 @@ class Stack:
         self.step = 0
         self._by_pixels: bool | None = None if _suits_pixels(module) else False
         self.keys: Any = None  # numbers of the nodes in the whole network
+        self.ids: Any = None  # names of the nodes, for messages
         self._worker: Module | None = None
 
     def _form(self, form: str) -> str:
@@ -204,7 +205,17 @@ class Stack:
     def _loss_of(self, worker: Module, node: int, X: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         X = self._laid_out(X)
         self._reseed(node)
-        return (weight * self.loss(self.outputs(worker(X)), y)).sum()
+        try:
+            out = worker(X)
+        except ValueError:
+            if len(X) > 1 or not any(isinstance(m, _MIXES_ROWS) for m in worker.modules()):
+                raise
+            name = f"number {node}" if self.ids is None else repr(self.ids[node])
+            raise ValueError(
+                f"BatchNorm needs two rows or more at once; node {name} has a batch of one. Use a "
+                "larger batch_size, GroupNorm or LayerNorm, or drop the node."
+            ) from None
+        return (weight * self.loss(self.outputs(out), y)).sum()
 
     def _laid_out(self, X: Tensor) -> Tensor:
         """Images with the channels of a pixel side by side, where torch is faster with them.
