@@ -131,43 +131,40 @@ class Loop:
                 adam.step()
 
 
-def seconds_of(run, repeats: int) -> float:
-    """Least CPU seconds, after one run to warm up."""
+def seconds_of(run) -> float:
+    """CPU seconds."""
+    started = time.process_time()
     run()
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        run()
-        times.append(time.process_time() - started)
-    return min(times)
+    return time.process_time() - started
 
 
-def an_epoch(method: Rounds, repeats: int) -> float:
-    """CPU seconds of as many steps as an epoch has, the coupling of whole rounds included."""
-    steps = method.source.steps_of_epoch(BATCH)
-
-    def one() -> None:
-        method.round(1)
-        method.coupling(), method.spread()  # for the history
-
-    return seconds_of(one, repeats) * steps / STEPS
+def a_round(method: Rounds) -> None:
+    """What training does in a round, the figures of the history included."""
+    method.round(1)
+    method.coupling(), method.spread()
 
 
-def measured(nodes: int, name: str, form: str) -> dict[str, float | str | int]:
+def measured(nodes: int, name: str, form: str, repeats: int) -> dict[str, float | str | int]:
     torch.manual_seed(0)
     module = NETWORKS[name]()
     X, y, graph = data(nodes)
     loop = Loop(module, X, y, nodes)
-    repeats = 2 if nodes < 100 else 1
-    plain = seconds_of(loop.epoch, repeats)
-    del loop
-    found: dict[str, float | str | int] = {"nodes": nodes, "network": name, "loop": plain}
-    for word, kind in (("Algorithm 1", Algorithm1), ("implicit", Implicit)):
-        method = ours(kind, module, X, y, graph, form)
-        found[word], found["form"] = an_epoch(method, repeats), method.stack.form
-        found["parameters"] = method.w.shape[1]
-        del method
-    return found
+    kinds = {"Algorithm 1": Algorithm1, "implicit": Implicit}
+    methods = {word: ours(kind, module, X, y, graph, form) for word, kind in kinds.items()}
+    one = methods["implicit"]
+    share = one.source.steps_of_epoch(BATCH) / STEPS  # of a round
+    found: dict[str, float | str | int] = {
+        "nodes": nodes,
+        "network": name,
+        "form": one.stack.form,
+        "parameters": one.w.shape[1],
+    }
+    times: dict[str, list[float]] = {"loop": [], **{word: [] for word in kinds}}
+    for _ in range(1 + repeats):  # the first warms up
+        times["loop"].append(seconds_of(loop.epoch))
+        for word, method in methods.items():
+            times[word].append(share * seconds_of(lambda method=method: a_round(method)))
+    return found | {word: min(some[1:]) for word, some in times.items()}
 
 
 def table(rows: list[dict]) -> str:
@@ -190,13 +187,14 @@ def main() -> None:
     parser.add_argument("--form", default="auto")
     parser.add_argument("--only", default="", help="part of a network's name")
     parser.add_argument("--nodes", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
     for nodes, name in CASES:
         if args.only in name and args.nodes in (0, nodes):
-            rows.append(measured(nodes, name, args.form))
+            rows.append(measured(nodes, name, args.form, args.repeats))
             print(table(rows[-1:]).splitlines()[-1], flush=True)
     text = (
         f"# Networks\n\nAn epoch of {ROWS} rows per node in batches of {BATCH}, one thread, CPU "

@@ -9,8 +9,9 @@ from torch import nn  # noqa: E402
 
 from nefele import Graph  # noqa: E402
 from nefele.graph_learning import LabelGraph  # noqa: E402
-from nefele.networks import GTVNetClassifierCV, GTVNetRegressorCV  # noqa: E402
+from nefele.networks import GradientGraph, GTVNetClassifierCV, GTVNetRegressorCV  # noqa: E402
 from nefele.networks.baselines import Local, PersonalRegressor  # noqa: E402
+from nefele.networks.candidates import Candidate  # noqa: E402
 from nefele.networks.coupled import (  # noqa: E402
     Coupling,
     train_common,
@@ -219,7 +220,7 @@ def test_the_useful_range_of_strengths_is_the_same_for_all_networks(width, depth
 # -- what may come ---------------------------------------------------------------------------------
 
 
-def test_images_and_a_network_with_convolutions():
+def test_images_and_a_network_with_convolutions(tmp_path):
     rng = np.random.default_rng(0)
     ids = np.repeat(np.arange(3), 8)
     y = rng.integers(0, 2, 24)
@@ -233,6 +234,42 @@ def test_images_and_a_network_with_convolutions():
     module = net((1, 4, 4), 2)
     model = GTVNetClassifierCV(module, rounds=6, cv=1, random_state=0).fit(X, y, node_ids=ids)
     assert model.predict(X, node_ids=ids).shape == (24,)
+    model.save(tmp_path / "nets.npz")
+    again = GTVNetClassifierCV.load(tmp_path / "nets.npz", module)
+    np.testing.assert_array_equal(
+        again.predict_proba(X, node_ids=ids), model.predict_proba(X, node_ids=ids)
+    )
+    assert again.summary() == model.summary().splitlines()[0]
+
+
+def test_graphs_of_images_are_by_the_same_network():
+    """The gradients of the convolutions at their start, not of another network."""
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(4), 8), rng.standard_normal((32, 1, 4, 4)).astype(np.float32)
+    y = rng.integers(0, 2, 32)
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+    model = GTVNetClassifierCV(module, rounds=4, cv=1, graph=GradientGraph(k=1), random_state=0)
+    model.fit(X, y, node_ids=ids)
+    assert set(model.cv_results_["graph"]) == {"", "given"}
+    model.candidate_ = Candidate(0.25, "given", 1.0)
+    found = model.refit(X, y, node_ids=ids).graph_
+    gradients = []
+    for i in range(4):
+        own = torch.tensor(X[ids == i]), torch.tensor(y[ids == i])
+        loss = nn.functional.cross_entropy(module(own[0]), own[1])
+        parts = torch.autograd.grad(loss, list(module.parameters()))
+        gradients.append(torch.cat([part.reshape(-1) for part in parts]))
+    alike = torch.nn.functional.cosine_similarity(
+        torch.stack(gradients)[:, None], torch.stack(gradients)[None], dim=2
+    )
+    nearest = alike.fill_diagonal_(-2.0).argmax(dim=1).tolist()
+    assert all(j in found.neighbors(i) for i, j in enumerate(nearest))
+    sets = [
+        torch.utils.data.TensorDataset(torch.tensor(X[ids == i]), torch.tensor(y[ids == i]))
+        for i in range(4)
+    ]
+    with pytest.raises(ValueError, match="GradientGraph needs features in memory"):
+        model.fit(sets)
 
 
 def test_few_rows_are_said():
@@ -251,6 +288,7 @@ def test_few_rows_are_said():
         ({"share": 2.0}, "share must be at most 1"),
         ({"couple": "some"}, "couple"),
         ({"alphas": [-1.0]}, "alphas"),
+        ({"alphas": [np.nan]}, "alphas must be finite"),
         ({"graph": {}}, "at least one candidate"),
         ({"graph": Graph([0, 9], [0], [1])}, "nodes without rows"),
         ({"cv": 0}, "cv"),

@@ -145,7 +145,34 @@ def test_many_nodes_with_few_edges_are_kept_sparse():
     full = [matrix.to_dense().double().numpy() for matrix in (rounds.smooth, rounds.pull)]
     K = 0.001 * (np.diag(chain(40).weighted_degree) - chain(40).adjacency.toarray())
     np.testing.assert_allclose(full[1], K, atol=1e-7)
-    np.testing.assert_allclose(full[0], np.linalg.inv(np.eye(40) + 10.0 * K), atol=1e-6)
+    assert rounds.once
+    np.testing.assert_allclose(
+        full[0] + np.eye(40), np.linalg.inv(np.eye(40) + 10.0 * K), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("alpha", "once"), [(0.1, True), (50.0, False)])
+@pytest.mark.parametrize("couple", ["all", "head", ["0.bias", "2.bias"]])
+def test_a_step_goes_along_the_smoothed_gradient(alpha, once, couple):
+    """S (g + K w) of the coupled columns, by one product or two, and g of the others."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(12), 3)
+    X = rng.standard_normal((36, 2))
+    graph = chain(12)
+    model = GTVNetRegressor(
+        graph=graph, alpha=alpha, couple=couple, rounds=1, optimizer="sgd", lr=1.0, random_state=0
+    ).fit(X, X[:, 0], node_ids=ids)
+    rounds = Implicit(model._task(model._stack(), _source(X, ids), model.graph_))
+    assert rounds.once == once
+    rounds.w.copy_(torch.tensor(rng.standard_normal(rounds.w.shape)))
+    g = torch.tensor(rng.standard_normal(rounds.w.shape), dtype=torch.float32)
+    w, before = rounds.w.double().numpy().copy(), g.double().numpy().copy()
+    rounds.move(g)
+    K = alpha * (np.diag(graph.weighted_degree) - graph.adjacency.toarray())
+    S = np.linalg.inv(np.eye(12) + 10.0 * K)
+    on = rounds.task.columns.on
+    expected = np.where(on, S @ (before + K @ w), before)
+    np.testing.assert_allclose(w - rounds.w.double().numpy(), expected, atol=2e-5 * (1 + alpha))
 
 
 def _source(X, ids):

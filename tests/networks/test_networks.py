@@ -127,7 +127,7 @@ def test_a_linear_classifier_is_the_problem_of_the_core():
         alpha=0.1,
         lr=0.1,
         penalty="squared_l2",
-        rounds=300,
+        rounds=120,
         **EXACT,
     ).fit(X, y)
     codes = np.unique(y, return_inverse=True)[1].astype(float)

@@ -11,10 +11,13 @@ from sklearn.base import clone
 from torch import nn
 
 from nefele import ConvergenceWarning, Graph
+from nefele._torch.losses import CLASSIFICATION
 from nefele.networks import GTVNetClassifier, GTVNetRegressor
 from nefele.networks.coupling import is_coupled
 from nefele.networks.features import ArrayFeatures
+from nefele.networks.rounds import Rounds
 from nefele.networks.rows import Source
+from nefele.networks.stack import Stack
 from tests.networks.images import CONVOLUTION, IDS, PATH, images
 
 OPTIONS = {"graph": PATH, "rounds": 4, "prox_steps": 2, "batch_size": 5, "random_state": 0}
@@ -73,6 +76,66 @@ def test_both_forms_compute_the_same(make):
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-7)
 
 
+class Pooled(nn.Module):
+    """Convolutions and pooling; `as_is` takes only images in the usual order."""
+
+    def __init__(self, as_is=False, dropout=0.0):
+        super().__init__()
+        self.as_is = as_is
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(dropout)
+        )
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = self.body(x)
+        return self.head(x.view(len(x), -1) if self.as_is else x.flatten(1))
+
+
+def test_channels_side_by_side_change_rounding_only(monkeypatch):
+    X, y = images()
+    torch.manual_seed(0)
+    net, usual = Pooled(), Pooled(as_is=True)
+    usual.load_state_dict(net.state_dict())
+    laid = []
+    forward = nn.Conv2d.forward
+    monkeypatch.setattr(
+        nn.Conv2d, "forward", lambda self, x: (laid.append(x.stride(1)), forward(self, x))[1]
+    )
+    options = OPTIONS | {"dtype": "float64"}
+    ends = []
+    for module, stride in ((net, 1), (usual, 36)):  # numbers from one channel to the next
+        model = GTVNetClassifier(module, alpha=0.05, **options).fit(X, y, node_ids=IDS)
+        ends.append(model.parameters_)
+        assert laid.count(stride) > 20
+        laid.clear()
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-7)
+
+
+def test_all_steps_of_a_node_before_the_next_are_the_same_steps(monkeypatch):
+    X, y = images()
+    net = Pooled(dropout=0.2)
+    ends = []
+    for alone in (True, False):
+        monkeypatch.setattr(Rounds, "alone", alone)
+        model = GTVNetClassifier(net, alpha=0.05, **OPTIONS).fit(X, y, node_ids=IDS)
+        ends.append((model.parameters_, model.history_[-1].objective))
+    np.testing.assert_array_equal(ends[0][0], ends[1][0])
+    assert ends[0][1] == ends[1][1]
+
+
+def test_many_large_networks_are_trained_one_after_the_other():
+    loss = CLASSIFICATION["cross_entropy"]
+    forms = []
+    for wide in (8, 64):
+        net = nn.Sequential(nn.Linear(784, wide), nn.ReLU(), nn.Linear(wide, 10))
+        stack = Stack(net, lambda z: z, loss)
+        for n_nodes in (20, 50):
+            stack.start(n_nodes)
+            forms.append(stack.form)
+    assert forms == ["stacked", "stacked", "stacked", "loop"]
+
+
 def test_datasets_per_node_are_the_same_rows():
     X, y = images()
     ids = np.array(IDS)
@@ -95,6 +158,32 @@ def test_datasets_per_node_are_the_same_rows():
         clone(whole).fit(sets, y)
     with pytest.raises(ValueError, match=r"Items of a dataset must be pairs \(features, target\)"):
         clone(whole).fit({"a": torch.utils.data.TensorDataset(torch.zeros(2, 1, 6, 6))})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda X, y: (torch.full_like(X, torch.nan), y), "NaN or inf; got one in item 0 of node"),
+        (lambda X, y: (X[:, :, :4], y), r"one shape, \(1, 6, 6\) as the first; got \(1, 4, 6\)"),
+    ],
+)
+def test_bad_items_of_datasets_are_named(change, says):
+    X, y = (torch.tensor(one) for one in images())
+    ids = np.array(IDS)
+    sets = {n: torch.utils.data.TensorDataset(X[ids == n], y[ids == n]) for n in "ab"}
+    sets["c"] = torch.utils.data.TensorDataset(*change(X[ids == "c"], y[ids == "c"]))
+    with pytest.raises(ValueError, match=says):
+        GTVNetClassifier(CONVOLUTION(), alpha=0.05, **OPTIONS).fit(sets)
+
+
+def test_a_missing_target_and_batches_of_one_row_are_refused():
+    X, y = images()
+    with pytest.raises(ValueError, match="target of each row; got None"):
+        GTVNetClassifier(CONVOLUTION(), **OPTIONS).fit(X, None, node_ids=IDS)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    ids = ["a"] + ["b"] * (len(y) - 1)
+    with pytest.raises(ValueError, match="BatchNorm needs two rows or more at once; node 'a'"):
+        GTVNetClassifier(net, **OPTIONS).fit(X, y, node_ids=ids)
 
 
 def test_every_row_comes_once_before_any_comes_again():

@@ -24,7 +24,7 @@ def nets(wire="float32", **changes):
     return coast(**{**TERMS, "network": terms, **changes})
 
 
-@pytest.mark.parametrize("wire", ["float32", "float16"])
+@pytest.mark.parametrize("wire", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
 def test_the_same_between_three_processes_and_in_one(tmp_path, wire):
     trial = pilot(tmp_path, nets(wire))
     with Sites(tmp_path, trial) as sites:

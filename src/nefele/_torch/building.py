@@ -38,7 +38,7 @@ def build_for(module: Any, example: Tensor, n_outputs: int, dtype: str) -> tuple
     made = _made(module, shape[0] if len(shape) == 1 else shape, n_outputs)
     made = made.to(DTYPES[check_name(dtype, DTYPES, "dtype")]).eval()
     embeds = any(isinstance(layer, torch.nn.Embedding) for layer in made.modules())
-    tokens = embeds and (not example.is_floating_point() or not _takes(made, example))
+    tokens = embeds and (not example.is_floating_point() or not takes(made, example))
     _check_outputs(made, example.long() if tokens else example, n_outputs)
     return made, tokens
 
@@ -70,7 +70,8 @@ def _takes_outputs(factory: Callable[..., Any]) -> bool:
     return len(needed) > 1 or "n_outputs" in list(parameters)[1:2]
 
 
-def _takes(module: Module, rows: Tensor) -> bool:
+def takes(module: Module, rows: Tensor) -> bool:
+    """Whether the network runs on such rows."""
     try:
         with torch.no_grad():
             module(rows)

@@ -48,6 +48,9 @@ class Algorithm1(Rounds):
         self.own = torch.from_numpy(task.own)
         # What each node was last said to be; of halves only the change travels.
         self.told = task.columns.take(self.w[:1]).repeat(graph.n_nodes if task.coupled else 0, 1)
+        # All nodes are here, and nothing is rounded: what they say is made in place.
+        exact = _KINDS[task.wire] == self.stack.dtype and not self.says
+        self.whole = exact and len(task.own) == graph.n_nodes
 
     @property
     def messages(self) -> int:
@@ -70,9 +73,10 @@ class Algorithm1(Rounds):
                 return super().round(k)
         columns = self.task.columns
         with self.within():
-            before = columns.take(self.w).clone()
+            now = columns.take(self.w)
+            before = self.told.copy_(now) if self.whole else now.clone()
             losses = self.primal(before)
-            said = 2 * columns.take(self.w) - before
+            said = before.neg_().add_(columns.take(self.w), alpha=2)
         yield from self.tell(said)
         with self.within():
             self.edges.turn(self.u, self.told, self.sigma)
@@ -83,9 +87,10 @@ class Algorithm1(Rounds):
 
         The gradient of the second term is (w - w_i) / tau_i + (D^T u)_i: no division by tau.
         """
-        columns, losses = self.task.columns, torch.zeros(len(self.w), dtype=self.stack.dtype)
+        columns = self.task.columns
         push = self.edges.outflow(self.u)
-        constant = push.addcmul(self.inverse[:, None], before, value=-1)
+        exact = before[self.idle] - push[self.idle] / self.inverse[self.idle, None]
+        constant = push.addcmul_(self.inverse[:, None], before, value=-1)
         inverse = self.inverse.tolist()
 
         def pull(i: int, row: Tensor) -> None:
@@ -94,12 +99,9 @@ class Algorithm1(Rounds):
             if not columns.is_view:
                 row[columns.index] = pulled
 
-        for _ in range(self.task.steps):
-            losses += self.step(pull) / self.task.steps
-        if len(self.idle):  # without rows v_i itself is the minimiser
-            exact = before[self.idle] - push[self.idle] / self.inverse[self.idle, None]
-            for i, row in zip(self.idle.tolist(), exact, strict=True):
-                self.w[i, columns.index] = row
+        losses = self.steps(pull)
+        for i, row in zip(self.idle.tolist(), exact, strict=True):
+            self.w[i, columns.index] = row  # without rows v_i itself is the minimiser
         return losses
 
     def tell(self, said: Tensor) -> Program[None]:
@@ -110,8 +112,7 @@ class Algorithm1(Rounds):
         """
         kind = _KINDS[self.task.wire]
         small = kind == torch.float16
-        if kind == said.dtype and not self.says and len(said) == len(self.told):
-            self.told = said  # all nodes are here, and nothing is rounded
+        if self.whole:  # said and told are one
             yield Exchange("parameters", {})
             return
         known = self.told[self.own]

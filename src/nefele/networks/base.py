@@ -68,7 +68,7 @@ class NetworksBase(ShapedRows, Network):
         with session(seed, self.n_threads):
             module = self._build_for(rows.features)
             stack = Stack(module, self._outputs, self._row_loss(), self.form)
-            stack.seed = seed
+            stack.seed, stack.ids = seed, graph.ids.tolist()
             source = rows.source(graph, self._labels, self.dtype, seed)
             self._shape = rows.features.shape
             return self._trained(stack, source, graph)

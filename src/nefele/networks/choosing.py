@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import as_float_array, check_count, check_name, check_number
 from nefele._ids import describe
 from nefele._progress import check_verbose, progress
+from nefele._torch.base import Module, torch
 from nefele.estimators.design import graph_nodes
 from nefele.estimators.packing import Rows
 from nefele.graph import Graph
@@ -121,31 +122,34 @@ class NetCVBase(PersonalBase):
         part, rounds = _some(rows, at), max(2, round(int(self.rounds) * share))
         nodes = graph_nodes(rows.node_ids)
         graphs = {
-            name: _on_nodes(self._made(one, part), nodes.ids, name)
+            name: _on_nodes(self._made(one, part, stack.module), nodes.ids, name)
             for name, one in builders.items()
         }
         return Search(self._steps(stack, source.pick(at), rounds), graphs)
 
-    def _made(self, builder: Any, rows: Rows) -> Graph:
+    def _made(self, builder: Any, rows: Rows, module: Module) -> Graph:
         if isinstance(builder, Graph):
             return builder
         if not hasattr(builder, "fit_graph"):
             return as_graph(builder)
         builder = clone(builder)
         if isinstance(builder, NetworkGraph) and builder.network is None:
-            builder.set_params(network=self._plain())
+            builder.set_params(network=self._plain(module))
         seen = (rows.X, self._targets(rows.y), rows.node_ids, rows.sample_weight)
         names = self._names() if hasattr(self, "n_features_in_") else None
         graph: Graph = builder.fit_graph(TrainingRows(*seen, names, None, self.node))
         return graph
 
-    def _plain(self) -> Any:
-        """The network of this estimator for a graph builder."""
+    def _plain(self, module: Module) -> Any:
+        """The network of this estimator for a graph builder, which has rows in one line."""
         from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
 
         kind = PersonalClassifier if self._labels else PersonalRegressor
-        names = ("module", "loss", "lr", "batch_size", "dtype", "n_threads", "local_steps", "form")
+        names = ("loss", "lr", "batch_size", "dtype", "n_threads", "local_steps", "form")
         given = {name: getattr(self, name) for name in names}
+        given["module"] = self.module
+        if len(self._shape) > 1:
+            given["module"] = torch.nn.Sequential(torch.nn.Unflatten(1, self._shape), module)
         rounds = max(1, round(int(self.rounds) * float(self.share) / 2))
         return kind(method=Local(), rounds=rounds, random_state=0, **given)
 
@@ -245,8 +249,10 @@ class NetCVBase(PersonalBase):
         self._couples()
         if self.alphas is not None:
             alphas = as_float_array(self.alphas, "alphas", ndim=1)
-            if not alphas.size or (alphas < 0).any():
-                raise ValueError(f"alphas must be numbers >= 0, one or more; got {self.alphas!r}.")
+            if not alphas.size or not (np.isfinite(alphas) & (alphas >= 0)).all():
+                raise ValueError(
+                    f"alphas must be finite numbers >= 0, one or more; got {self.alphas!r}."
+                )
 
     def _commons(self) -> list[float]:
         given: Any = self.common
@@ -270,12 +276,13 @@ class NetCVBase(PersonalBase):
             if not self.graph:
                 raise ValueError("graph must have at least one candidate; got an empty dict.")
             return dict(self.graph)
-        return {"graph": self.graph}
+        return {"given": self.graph}
 
     def summary(self) -> str:
         """What was chosen, and whether coupling helps, in words."""
         check_is_fitted(self, "parameters_")
-        lines = [f"{len(self.nodes_)} networks: {self.coupling_}."]
+        many = "1 network" if len(self.nodes_) == 1 else f"{len(self.nodes_)} networks"
+        lines = [f"{many}: {self.coupling_}."]
         if hasattr(self, "verdict_"):
             lines.append(self.verdict_.text())
         return "\n".join(lines)

@@ -139,13 +139,20 @@ class Edges:
         flow = u.numpy()
         scale, sigma = self.scale.astype(flow.dtype), sigma.astype(flow.dtype)
         for part in self.pieces(u.shape[1]):
-            diff = (said[self.head[part]] - said[self.tail[part]]).numpy()
+            diff = self._differences(said, part)
             flow[part] = dual(self.penalty, flow[part], diff, scale[part], sigma[part])
+
+    def _differences(self, w: Tensor, part: slice) -> Array:
+        """w_i - w_j of some edges."""
+        head, tail = self.head[part], self.tail[part]
+        if len(head) == 1:  # without copies of long rows
+            return (w[int(head)] - w[int(tail)])[None].numpy()
+        return (w[head] - w[tail]).numpy()
 
     def value(self, w: Tensor) -> float:
         """sum_e scale_e phi(w_i - w_j)."""
         total = 0.0
         for part in self.pieces(w.shape[1]):
-            diff = (w[self.head[part]] - w[self.tail[part]]).numpy()
+            diff = self._differences(w, part)
             total += float(self.scale[part] @ self.penalty.value(diff))
         return total

@@ -88,8 +88,9 @@ class Sets(NamedTuple):
         return np.repeat(self.ids, [len(d) for d in self.datasets])
 
     def targets(self) -> Array:
-        """The second entries of all items, in one pass."""
-        found = []
+        """The second entries of all items, in one pass that looks at the features as well."""
+        found: list[Any] = []
+        shape: tuple[int, ...] | None = None
         for node, dataset in zip(self.ids.tolist(), self.datasets, strict=True):
             for k in range(len(dataset)):
                 item = dataset[k]
@@ -97,6 +98,18 @@ class Sets(NamedTuple):
                     raise ValueError(
                         "Items of a dataset must be pairs (features, target) in fit; got "
                         f"{type_name(item)} at item {k} of node {node!r}."
+                    )
+                features = torch.as_tensor(item[0])
+                shape = tuple(features.shape) if shape is None else shape
+                if tuple(features.shape) != shape:
+                    raise ValueError(
+                        f"Items of all datasets must have one shape, {shape} as the first; got "
+                        f"{tuple(features.shape)} at item {k} of node {node!r}."
+                    )
+                if not bool(torch.isfinite(features).all()):
+                    raise ValueError(
+                        f"Features must not be NaN or inf; got one in item {k} of node {node!r}. "
+                        "Drop it."
                     )
                 found.append(item[1].item() if hasattr(item[1], "item") else item[1])
         return np.asarray(found)

@@ -50,6 +50,11 @@ class NetworkGraph(PairwiseGraph):
         """Estimator, training of all rows at the start, and the graph of the nodes."""
         from nefele.networks.baselines import Local, PersonalClassifier, PersonalRegressor
 
+        if not rows.X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} needs features in memory, which datasets do not give. Use "
+                "nefele.graph_learning.LabelGraph, or pass arrays."
+            )
         labels = rows.targets.shape[1] > 1
         if self.network is None:
             kind = PersonalClassifier if labels else PersonalRegressor
@@ -117,11 +122,10 @@ class PredictionGraph(NetworkGraph):
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((40, 2))
-    >>> y = X[:, :1] * np.repeat([1.0, 1.0, -1.0, -1.0], 10)[:, None]
-    >>> rows = TrainingRows(X, y, np.repeat(list("abcd"), 10), np.ones(40))
-    >>> PredictionGraph(k=1).fit_graph(rows).neighbors("a")
+    >>> from nefele.networks import GTVNetRegressor
+    >>> ids, X = np.repeat(list("abcd"), 10), np.random.default_rng(0).standard_normal((40, 2))
+    >>> model = GTVNetRegressor(graph=PredictionGraph(k=1), rounds=1, random_state=0)
+    >>> model.fit(X, np.where(ids < "c", X[:, 0], -X[:, 0]), node_ids=ids).graph_.neighbors("a")
     ['b']
     """
 
@@ -168,11 +172,9 @@ class GainGraph(NetworkGraph):
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((64, 2))
-    >>> slope = np.repeat([1.0, 1.0, -1.0, -1.0], 16)[:, None]
-    >>> y = X[:, :1] * slope + 0.5 * rng.standard_normal((64, 1))
-    >>> rows = TrainingRows(X, y, np.repeat(list("abcd"), 16), np.ones(64))
+    >>> ids, X = np.repeat(list("abcd"), 16), np.random.default_rng(0).standard_normal((64, 3))
+    >>> y = np.where(ids < "c", X[:, 0], -X[:, 0]) + 0.5 * X[:, 2]  # the last is not seen
+    >>> rows = TrainingRows(X[:, :2], y[:, None], ids, np.ones(64))
     >>> GainGraph(k=1).fit_graph(rows).neighbors("a")
     ['b']
     """

@@ -19,7 +19,6 @@ gamma = lr this is the implicit (forward-backward) step w+ = S (w - lr g).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +30,8 @@ from nefele.networks.rounds import Rounds, Task
 
 LARGEST = 2000  # nodes of which a matrix with all pairs is held
 _SAME = {torch.float32: 1e-6, torch.float64: 1e-10}
-_NOTHING = 1e-9  # entries of S below this are left out
+_NOTHING = 1e-8  # entries of a matrix below this share of the largest are left out
+_ROUNDED = 1e-4  # what rounding may change of the gradients at the point of rest, as a share
 _DENSE = 0.25  # share of entries from which a matrix is not kept as a sparse one
 
 
@@ -40,7 +40,7 @@ class Implicit(Rounds):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.rest = None
+        self.rest, self.alone = None, not task.coupled
         if not task.coupled:
             return
         K, self.on, self.rest, extend = _eliminated(task)
@@ -50,7 +50,12 @@ class Implicit(Rounds):
         mean = (same[:, None] == same) / np.bincount(same)[same]
         # One network for each component, of equal bits at all its nodes.
         self.equal = bool(np.abs(S - mean).max() < _SAME[dtype])
-        self.smooth = _kept(np.asarray(mean if self.equal else S), dtype)
+        # S = I + T with T = -gamma S K, so that S (g + K w) = g + T (g - w / gamma): one product in
+        # place of two, where rounding T moves the point of rest by little.
+        bend = 1 + task.gamma * float(np.linalg.norm(K, 2))
+        self.once = not self.equal and bend * torch.finfo(dtype).eps < _ROUNDED
+        smooth = -task.gamma * S @ K if self.once else mean if self.equal else S
+        self.smooth = _kept(np.asarray(smooth), dtype)
         self.pull = _kept(K, dtype)
         self.extend = torch.tensor(extend, dtype=dtype)
         first, where = np.unique(same, return_index=True, return_inverse=True)[1:]
@@ -64,31 +69,28 @@ class Implicit(Rounds):
         """In each step every node tells its gradient to whoever applies S, and hears its step."""
         return 2 * self.task.steps * len(self.on) if self.task.coupled else 0
 
-    def step(self, change: Callable[[int, Tensor], None] | None = None) -> Tensor:
-        """All gradients are needed before any node moves."""
-        if not self.task.coupled:
-            return super().step(change)
-        gradient, losses = self.gradient()
-        self.move(gradient)
-        return losses
-
     def move(self, gradient: Tensor) -> None:
         if self.task.coupled:
             for part in self.task.columns.blocks(len(self.w)):
                 g, w = gradient[:, part], self.w[:, part]
-                if not self.every:
-                    g, w = g[self.at], w[self.at]
-                if self.equal:
-                    s = (self.smooth @ g)[self.middle]
+                if self.every and isinstance(part, slice):
+                    self.turn(g, w)
+                elif self.every:
+                    gradient[:, part] = self.turn(g, w)
                 else:
-                    s = self.smooth @ (g + self.pull @ (w - w[self.middle]))
-                if self.every:
-                    gradient[:, part] = s
-                else:
-                    own = torch.zeros_like(gradient[:, part])
-                    own[self.at] = s
+                    own = torch.zeros_like(g)
+                    own[self.at] = self.turn(g[self.at], w[self.at])
                     gradient[:, part] = own
         super().move(gradient)
+
+    def turn(self, g: Tensor, w: Tensor) -> Tensor:
+        """S (g + K w) in place of g, of some columns."""
+        if self.equal:
+            return g.copy_((self.smooth @ g)[self.middle])
+        apart = w - w[self.middle]
+        if self.once:
+            return g.addmm_(self.smooth, apart.mul_(-1 / self.task.gamma).add_(g))
+        return g.copy_(self.smooth @ (g + self.pull @ apart))
 
     def round(self, k: int) -> Tensor:
         if self.task.coupled and self.equal and k == 1:  # a warm start may be anywhere

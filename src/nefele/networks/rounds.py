@@ -21,6 +21,7 @@ from nefele.penalties import Penalty
 # with its usual (0.9, 0.999) linear networks ended up to 18% above the optimum, or burst after
 # they had reached it. With these numbers and the falling lr all runs came within 3e-5 of it.
 BETAS = (0.5, 0.999)
+Change = Callable[[int, Tensor], None]
 WIRES = {"float64": 8, "float32": 4, "float16": 2}  # bytes of a number
 
 
@@ -135,8 +136,11 @@ def _optimizer(task: Task, part: Tensor) -> Any:
 class Rounds:
     """Parameters w of shape (n_own, P) and the optimiser; a subclass gives `round`.
 
-    By itself it trains each network alone.
+    By itself it trains each network alone. `alone` says whether nodes hear of each other between
+    rounds only.
     """
+
+    alone = True
 
     def __init__(self, task: Task) -> None:
         self.task, self.stack, self.source = task, task.stack, task.source
@@ -154,10 +158,7 @@ class Rounds:
 
     def round(self, k: int) -> Tensor:
         """Round k, from 1; the losses of the own nodes as they were met, shape (n_own,)."""
-        losses = torch.zeros(len(self.w), dtype=self.stack.dtype)
-        for _ in range(self.task.steps):
-            losses += self.step() / self.task.steps
-        return losses
+        return self.steps()
 
     @property
     def messages(self) -> int:
@@ -175,30 +176,41 @@ class Rounds:
 
     # -- one step -------------------------------------------------------------------------------
 
-    def step(self, change: Callable[[int, Tensor], None] | None = None) -> Tensor:
-        """One step of every node on the next batch; the losses, shape (n_own,).
+    def steps(self, change: Change | None = None) -> Tensor:
+        """All steps of a round; the losses as they were met, shape (n_own,).
 
         `change` is given each node and its gradient, to add what else pulls at it.
         """
-        if self.stack.form == "loop" and self.task.batch_size is not None:
-            self.stack.step += 1
-            losses = torch.zeros(len(self.w), dtype=self.stack.dtype)
-            # One row of memory, and the node's step while it is in the cache.
-            row = torch.empty_like(self.w[0]) if self._taken is None else self._taken
-            self._taken = row
-            batch = self.source.batch(self.task.batch_size)
-            for i, loss in self.stack.each_gradient(self.w, batch, [row] * len(self.w)):
-                losses[i] = loss
+        if self.alone and self.stack.form == "loop" and self.task.batch_size is not None:
+            return self._node_by_node(self.task.batch_size, change)
+        losses = torch.zeros(len(self.w), dtype=self.stack.dtype)
+        for _ in range(self.task.steps):
+            gradient, found = self.gradient()
+            if change is not None:
+                for i, row in enumerate(gradient):
+                    change(i, row)
+            self.move(gradient)
+            losses += found / self.task.steps
+        return losses
+
+    def _node_by_node(self, size: int, change: Change | None) -> Tensor:
+        """All steps of a node before those of the next: its numbers stay in the cache."""
+        stack, count, before = self.stack, self.task.steps, self.stack.step
+        losses = torch.zeros(len(self.w), dtype=stack.dtype)
+        row = torch.empty_like(self.w[0]) if self._taken is None else self._taken
+        self._taken = row
+        batches = [self.source.batch(size) for _ in range(count)]
+        for turns in zip(*(batch.each() for batch in batches), strict=True):
+            i = turns[0][0]
+            worker = stack.at(i, self.w[i])
+            for k, (_, *rows) in enumerate(turns, 1):
+                stack.step = before + k
+                losses[i] += stack.gradient_of(worker, i, rows, row) / count
                 if change is not None:
                     change(i, row)
                 self.parts[i].grad = row
                 self.optimizers[i].step()
-            return losses
-        gradient, losses = self.gradient()
-        if change is not None:
-            for i, row in enumerate(gradient):
-                change(i, row)
-        self.move(gradient)
+        stack.step = before + count
         return losses
 
     def gradient(self, w: Tensor | None = None) -> tuple[Tensor, Tensor]:

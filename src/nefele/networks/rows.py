@@ -43,18 +43,14 @@ class Batch:
 
     def each(self) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Node, features, targets and weights, one node after the other."""
-        ends = np.cumsum(self.counts)
-        for node, end, count, factor in zip(
-            self.nodes.tolist(), ends, self.counts, self.factor, strict=True
-        ):
-            at = self.at[end - count : end]
-            source = self.source
-            yield (
-                node,
-                source.features.take(source.places[at]),
-                source.y[at],
-                (source.share[at] * float(factor)),
-            )
+        source, counts = self.source, self.counts.tolist()
+        factor = tensor(np.repeat(self.factor, self.counts), source.dtype)
+        places, at = source.places[self.at], torch.from_numpy(self.at)
+        y, weight = source.y[at].split(counts), (source.share[at] * factor).split(counts)
+        ends = np.cumsum(self.counts).tolist()
+        for k, node in enumerate(self.nodes.tolist()):
+            X = source.features.take(places[ends[k] - counts[k] : ends[k]])
+            yield node, X, y[k], weight[k]
 
     def padded(self) -> tuple[Tensor, Tensor, Tensor]:
         """Features (k, m, ...), targets and weights (k, m) of all nodes.

@@ -18,7 +18,10 @@ from nefele.networks.stack import Stack
 
 _KIND, _VERSION = "nefele networks", 1
 _PLAIN = (str, bool, int, float, type(None))
-_FACTS = ("status_", "rounds_", "best_round_", "objective_")
+_FACTS = (
+    *("status_", "rounds_", "best_round_", "objective_"),
+    *("coupling_", "alpha_", "coupling_helps_", "gain_", "gain_se_", "best_score_"),
+)
 _ARRAYS = ("parameters_", "classes_", "flow_", "coupled_", "centre_")
 
 

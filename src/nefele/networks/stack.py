@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from nefele._checks import Array, check_name
 from nefele._torch.base import Module, RowLoss, Tensor, torch
+from nefele._torch.building import takes
 from nefele.networks.rows import Batch
 
 SDPBackend, sdpa_kernel = torch.nn.attention.SDPBackend, torch.nn.attention.sdpa_kernel
@@ -15,6 +16,7 @@ FORMS = ("auto", "loop", "stacked")
 nn = torch.nn
 _WORD = 2**64 - 1
 _ALIGNED = 16  # numbers
+_SMALL, _TOGETHER = 2**15, 2**21  # parameters of a network, and of all: stacked up to these
 
 _ROWWISE: tuple[type[Module], ...] = (  # what batched matrix products do well
     nn.Linear,
@@ -37,6 +39,7 @@ _ROWWISE: tuple[type[Module], ...] = (  # what batched matrix products do well
     nn.LogSoftmax,
 )
 _STATISTICS = nn.modules.batchnorm._NormBase  # keeps running means and variances
+_POOLS = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.BatchNorm2d)
 _MIXES_ROWS = nn.modules.batchnorm._BatchNorm
 
 
@@ -49,7 +52,8 @@ class Stack:
 
     Two forms compute the same: "stacked" all nodes at once by `torch.func.vmap`, "loop" one node
     after the other. "auto" loops over networks with convolutions, BatchNorm, recurrent or unknown
-    layers, where batched products of weights are slower, or rows of padding would count.
+    layers, where batched products of weights are slower, or rows of padding would count; and over
+    large networks of which many do not fit in a cache together.
 
     Running statistics of BatchNorm belong to the nodes: `statistics` has them as tensors with one
     row per node, updated in training and used in evaluation.
@@ -73,10 +77,13 @@ class Stack:
             isinstance(m, _ROWWISE) for m in module.modules() if not _is_container(m)
         )
         self.form = self._form(check_name(form, FORMS, "form"))
+        self._free_form = form == "auto" and self.rowwise
         self.statistics: dict[str, Tensor] = {}
         self.seed = 0  # of dropout, with the number of the step
         self.step = 0
+        self._by_pixels: bool | None = None if _suits_pixels(module) else False
         self.keys: Any = None  # numbers of the nodes in the whole network
+        self.ids: Any = None  # names of the nodes, for messages
         self._worker: Module | None = None
 
     def _form(self, form: str) -> str:
@@ -106,6 +113,9 @@ class Stack:
             for name, buffer in _running(self.module).items()
         }
         flat = torch.cat([p.detach().reshape(-1) for p in self.free.values()])
+        if self._free_form:
+            small = len(flat) <= _SMALL or n_nodes * len(flat) <= _TOGETHER
+            self.form = "stacked" if small else "loop"
         if self.form == "stacked":
             return flat.repeat(n_nodes, 1)
         # Each row begins where memory is aligned: products may round differently elsewhere.
@@ -185,31 +195,54 @@ class Stack:
     # -- one node after the other ---------------------------------------------------------------
 
     def _loop(self, w: Tensor, batch: Batch, losses: Tensor, gradient: Tensor | None) -> None:
-        if gradient is not None:
-            for i, loss in self.each_gradient(w, batch, list(gradient)):
-                losses[i] = loss
-            return
-        for i, X, y, weight in batch.each():
-            self._reseed(i)
-            losses[i] = (weight * self.loss(self.outputs(self.at(i, w[i])(X)), y)).sum()
-
-    def each_gradient(
-        self, w: Tensor, batch: Batch, out: list[Tensor]
-    ) -> Iterator[tuple[int, Tensor]]:
-        """Node by node its gradient, in out[node], and its loss; the node's row of w may change."""
         for i, X, y, weight in batch.each():
             worker = self.at(i, w[i])
-            self._reseed(i)
-            loss = (weight * self.loss(self.outputs(worker(X)), y)).sum()
-            for p in self._free_of_worker:
-                p.grad = None
-            loss.backward()
-            grads = [
-                torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
-                for p in self._free_of_worker
-            ]
-            torch.cat(grads, out=out[i])
-            yield i, loss.detach()
+            if gradient is None:
+                losses[i] = self._loss_of(worker, i, X, y, weight)
+            else:
+                losses[i] = self.gradient_of(worker, i, (X, y, weight), gradient[i])
+
+    def _loss_of(self, worker: Module, node: int, X: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        X = self._laid_out(X)
+        self._reseed(node)
+        try:
+            out = worker(X)
+        except ValueError:
+            if len(X) > 1 or not any(isinstance(m, _MIXES_ROWS) for m in worker.modules()):
+                raise
+            name = f"number {node}" if self.ids is None else repr(self.ids[node])
+            raise ValueError(
+                f"BatchNorm needs two rows or more at once; node {name} has a batch of one. Use a "
+                "larger batch_size, GroupNorm or LayerNorm, or drop the node."
+            ) from None
+        return (weight * self.loss(self.outputs(out), y)).sum()
+
+    def _laid_out(self, X: Tensor) -> Tensor:
+        """Images with the channels of a pixel side by side, where torch is faster with them.
+
+        The same up to rounding. A network that takes only the usual order gets that.
+        """
+        if self._by_pixels is False or X.ndim != 4:
+            return X
+        laid = X.to(memory_format=torch.channels_last)
+        if self._by_pixels is None:
+            self._by_pixels = takes(copy.deepcopy(self.module).eval(), laid[:1])
+        return laid if self._by_pixels else X
+
+    def gradient_of(
+        self, worker: Module, node: int, rows: tuple[Tensor, Tensor, Tensor], out: Tensor
+    ) -> Tensor:
+        """The gradient of a node at which `at` has put the worker, in `out`; its loss."""
+        loss = self._loss_of(worker, node, *rows)
+        for p in self._free_of_worker:
+            p.grad = None
+        loss.backward()
+        grads = [
+            torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
+            for p in self._free_of_worker
+        ]
+        torch.cat(grads, out=out)
+        return loss.detach()
 
     def at(self, node: int, flat: Tensor) -> Module:
         """A module for this node's parameters; valid until the next call.
@@ -217,7 +250,7 @@ class Stack:
         They are not copied. Running statistics are the node's own, updated in place.
         """
         if self._worker is None:
-            self._worker = copy.deepcopy(self.module)
+            self._worker = copy.deepcopy(self.module).train(self.module.training)
             named = dict(self._worker.named_parameters())
             self._free_of_worker = [named[name] for name in self.names]
         worker = self._worker
@@ -226,7 +259,9 @@ class Stack:
         for name, rows in self.statistics.items():
             owner, _, last = name.rpartition(".")
             worker.get_submodule(owner)._buffers[last] = rows[node]
-        return worker.train(self.module.training)
+        if worker.training != self.module.training:
+            worker.train(self.module.training)
+        return worker
 
     def _reseed(self, node: int | None = None) -> None:
         """Random numbers of this step, and node: dropout is the same after a restart."""
@@ -261,6 +296,14 @@ def _is_container(module: Module) -> bool:
     known = type(module).__module__.startswith("torch.")
     bare = next(module.parameters(recurse=False), None) is None
     return bare and not known and next(module.children(), None) is not None
+
+
+def _suits_pixels(module: Module) -> bool:
+    """Whether convolutions of all channels and pooling are among the layers."""
+    layers = list(module.modules())
+    convolutions = [one for one in layers if isinstance(one, nn.Conv2d)]
+    whole = bool(convolutions) and all(one.groups == 1 for one in convolutions)
+    return whole and any(isinstance(one, _POOLS) for one in layers)
 
 
 def _running(module: Module) -> dict[str, Tensor]:

@@ -98,6 +98,8 @@ class ShapedRows(RowsBase):
             sample_weight, np.zeros(len(features)), dtype=np.float64, ensure_non_negative=True
         )
         on = np.flatnonzero(weight > 0)
+        if y is None:
+            raise ValueError("y must have the target of each row; got None.")
         check_consistent_length(ids, np.asarray(y))
         target = self._check_target(np.asarray(y)[on], ids[on])
         return NetRows(features, on, target, ids[on], weight[on])
