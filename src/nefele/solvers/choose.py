@@ -12,6 +12,7 @@ from nefele.solvers.base import Solver
 from nefele.solvers.fedrelax import FedRelax
 from nefele.solvers.interior_point import Newton
 from nefele.solvers.local import Local
+from nefele.solvers.merging import Merging
 from nefele.solvers.pd_gradient import PrimalDualGradient
 from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.quadratic import QuadraticCG
@@ -22,6 +23,7 @@ _BY_NAME: dict[str, Callable[[], Solver]] = {
     "algorithm1": PrimalDual.as_printed,
     "fedrelax": FedRelax,
     "local": Local,
+    "merging": Merging,
     "newton": Newton,
     "pd_gradient": PrimalDualGradient,
     "primal_dual": PrimalDual,
@@ -54,4 +56,6 @@ def as_solver(solver: Any, problem: Problem) -> Solver:
         return Local()
     if QuadraticCG.fits(problem):
         return QuadraticCG()
+    if Merging.pays(problem):
+        return Merging()
     return Newton() if Newton.pays(problem) else PrimalDual()

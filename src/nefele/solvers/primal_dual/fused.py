@@ -219,6 +219,10 @@ class Fused:
         """Go on from other parameters."""
         self.w = self.layout.nodes_in(w).copy()
 
+    def set_flow(self, u: Array, out: Array) -> None:
+        """Go on from another flow, and what leaves each node by it."""
+        self.u[:], self.q[:] = self.layout.flow_in(u), self.layout.nodes_in(out)
+
     def step(self, relax: float) -> None:
         """One over-relaxed iteration."""
         self._iterate(self.w, self.u, self.q, relax)

@@ -25,6 +25,10 @@ class Plain:
         """Go on from other parameters."""
         self.w = w
 
+    def set_flow(self, u: Array, out: Array) -> None:
+        """Go on from another flow; what leaves each node by it is not needed here."""
+        self.u = u
+
     def step(self, relax: float) -> None:
         """One over-relaxed iteration."""
         self.w1, self.u1 = self.next()

@@ -25,10 +25,13 @@ Moves = Callable[[Problem, Array, Array], tuple[Array, Array]]
 _UNREDUCED = 1000  # unknowns up to which Newton steps beat iterations without a reduction
 
 
-def reduced_solve(problem: Problem, iterate: Moves, w: Array, u: Array) -> Polished | None:
+def reduced_solve(
+    problem: Problem, iterate: Moves, w: Array, u: Array, most: int | None = None
+) -> Polished | None:
     """A point with the groups that u holds together moved as wholes; None if that is no use.
 
-    `iterate` brings a point of the quotient problem nearer to its optimum.
+    `iterate` brings a point of the quotient problem nearer to its optimum. `most` unknowns are
+    left to Newton steps; by default as many as these can take.
     """
     loss = problem.loss
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth
@@ -39,12 +42,13 @@ def reduced_solve(problem: Problem, iterate: Moves, w: Array, u: Array) -> Polis
     k = int(labels.max()) + 1
     if k > problem.graph.n_nodes / 2:  # hardly reduced
         return polish(problem, w, u) if k * problem.d <= _UNREDUCED else None
-    small, flow = _quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
-    found = _gather(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
-    better = polish(small, found, flow)
+    small, flow = quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
+    found = gather_of(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
+    small_enough = most is None or k * problem.d <= most
+    better = polish(small, found, flow) if small_enough else None
     if better is None:
         found, flow = iterate(small, found, flow)
-        better = polish(small, found, flow)
+        better = polish(small, found, flow) if small_enough else None
     if better is None:
         w = found[labels]
         return Polished(w, u, problem.objective(w), exact=False)
@@ -68,7 +72,7 @@ def same_clusters(
     k = int(labels.max()) + 1
     if k > graph.n_nodes / 2:
         return None
-    small, _ = _quotient(problem, loss, labels, k, u)
+    small, _ = quotient(problem, loss, labels, k, u)
     found, flow = solve(small)
     if small.graph.n_edges == 0:
         return found[labels], u
@@ -80,13 +84,13 @@ def same_clusters(
     return found[labels], np.where((head == tail)[:, None], u, share[:, None] * flow[place])
 
 
-def _gather(labels: NDArray[np.int64], k: int) -> sparse.csr_array:
+def gather_of(labels: NDArray[np.int64], k: int) -> sparse.csr_array:
     """Sums over groups as a matrix of shape (k, n_nodes)."""
     n = len(labels)
     return sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(k, n))
 
 
-def _quotient(
+def quotient(
     problem: Problem,
     loss: BoundSquared | BoundQuadratic,
     labels: NDArray[np.int64],
@@ -95,7 +99,7 @@ def _quotient(
 ) -> tuple[Problem, Array]:
     """The problem of the groups, and the flow between them."""
     graph, d = problem.graph, problem.d
-    gather = _gather(labels, k)
+    gather = gather_of(labels, k)
     H = (gather @ loss.H.reshape(-1, d * d)).reshape(k, d, d)
     c = gather @ loss.value(np.zeros((graph.n_nodes, d)))
     head, tail = labels[graph.head], labels[graph.tail]

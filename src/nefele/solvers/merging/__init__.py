@@ -1,0 +1,5 @@
+"""Merging what is equal: points pulled together, as in convex clustering."""
+
+from nefele.solvers.merging.solver import Merging
+
+__all__ = ["Merging"]

@@ -1,0 +1,104 @@
+"""Flows that hold clusters together, and the bound that any flow gives.
+
+With losses L_i(w) = h_i/2 ||w||^2 - b_i^T w + c_i, h_i > 0, every flow inside its balls proves
+
+    optimum >= sum_i c_i - ||b_i - (D^T u)_i||^2 / (2 h_i)          (NFL, Eq. (24))
+
+without any equation to solve. Parameters w of clusters fix the flow between these. Inside them
+it must carry away what is left at each node: an electrical flow does, over the room that edges
+have, and what sticks out of a ball is put back and sent round by other edges.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from nefele._checks import Array
+from nefele._kernels.groups import group_means
+from nefele._systems.fill import dissected_seconds
+from nefele._systems.laplacian import conjugate_gradients, laplacian
+from nefele.problem import Problem
+
+_LEAST = 0.02  # least share of a ball that counts as room
+_HELD = 1e-9  # weight, relative to the edges', that holds what no edge joins
+_PER_EDGE = 4e-6  # seconds of a factorisation at which conjugate gradients do as well
+_ROUGH = 0.03  # accuracy of these
+_PACE = 0.7  # shrinking of the gap by a round at which more of them are vain
+
+
+class Settled(NamedTuple):
+    """A flow inside its balls and the lower bound on the optimum that it proves."""
+
+    u: Array
+    lower: float
+
+
+def bound(problem: Problem, u: Array) -> float:
+    """The lower bound on the optimum from a flow inside its balls."""
+    loss = problem.loss
+    left = loss.b - problem.graph.div(u)  # type: ignore[attr-defined]
+    h = loss.curvature()[:, None]
+    return float(loss.c.sum() - 0.5 * (left * left / h).sum())  # type: ignore[attr-defined]
+
+
+def settle(problem: Problem, w: Array, u: Array, goal: float, rounds: int) -> Settled:
+    """The best flow found around u for the clusters of w; ends at a bound above `goal`.
+
+    Examples
+    --------
+    >>> from nefele import Graph
+    >>> from nefele.losses.quadratic import BoundQuadratic
+    >>> a = np.array([[0.0], [1.0], [5.0]])
+    >>> loss = BoundQuadratic(np.full((3, 1, 1), 2.0), 2 * a, (a * a).sum(axis=1))
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)])
+    >>> problem = Problem(graph, None, loss=loss, penalty="l2", lam=2.0)
+    >>> found = settle(problem, np.array([[1.0], [1.0], [4.0]]), np.zeros((2, 1)), np.inf, 3)
+    >>> found.u.tolist(), found.lower == problem.objective([[1.0], [1.0], [4.0]])
+    ([[-2.0], [-2.0]], True)
+    """
+    graph, scale, penalty = problem.graph, problem.scale, problem.penalty
+    diff = graph.diff(w)
+    inner = np.asarray((diff == 0).all(axis=1))
+    u = np.where(inner[:, None], u, scale[:, None] * penalty.gradient(diff))
+    clusters, push = graph.joined(inner), problem.loss.grad(w)
+    best = Settled(u, bound(problem, problem.inside(u)))
+    before = np.inf
+    for _ in range(rounds if inner.any() else 0):
+        room = np.maximum(scale - penalty.dual_norm(u), _LEAST * scale)
+        give = np.where(inner, room, 0.0)
+        rest = push + graph.div(u)
+        rest -= group_means(clusters, rest)
+        x = _potential(problem, inner, give, rest)
+        u = problem.inside(u - give[:, None] * graph.diff(x))
+        found = Settled(u, bound(problem, u))
+        best = max(best, found, key=lambda s: s.lower)
+        left = goal - found.lower
+        if left <= 0 or left > _PACE * before:
+            break
+        before = left
+    return best
+
+
+def _potential(problem: Problem, inner: NDArray[np.bool_], give: Array, right: Array) -> Array:
+    """X with D^T C D x = right over the inner edges: by factors unless they fill too much."""
+    graph = problem.graph
+    if "dissected" not in problem.known:
+        problem.known["dissected"] = dissected_seconds(graph)
+    if problem.known["dissected"] > _PER_EDGE * graph.n_edges:
+        system = laplacian(graph, give[:, None], columns=right.shape[1])
+        return conjugate_gradients(system, right, _ROUGH)[0]
+    nodes = np.arange(graph.n_nodes)
+    head, tail, c = graph.head[inner], graph.tail[inner], give[inner]
+    ends = graph.at_ends(give)
+    diagonal = ends + _HELD * (float(ends.max()) or 1.0)
+    rows = np.concatenate([nodes, head, tail])
+    columns = np.concatenate([nodes, tail, head])
+    values = np.concatenate([diagonal, -c, -c])
+    matrix = sparse.csc_array((values, (rows, columns)), shape=(len(nodes), len(nodes)))
+    factor = splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.asarray(factor.solve(right), dtype=float)
