@@ -42,11 +42,15 @@ class Polished:
 
 
 def polish(
-    problem: Problem, w: Array, u: Array, fused: NDArray[np.bool_] | None = None
+    problem: Problem,
+    w: Array,
+    u: Array,
+    fused: NDArray[np.bool_] | None = None,
+    rounds: int = _ROUNDS,
 ) -> Polished | None:
     """The optimum of the problem reduced by the fusions that u proves, or None if too large.
 
-    `fused`, shape (n_edges, d), says what else is equal over which edges.
+    `fused`, shape (n_edges, d), says what is equal over which edges in their place.
 
     Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
     fusions: rounding errors in a difference cost much when lam is large.
@@ -58,7 +62,7 @@ def polish(
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
         w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
             return None
