@@ -17,6 +17,7 @@ from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
 Index = NDArray[np.int64]
 
 MERGES = ("error", "sum", "max", "mean")
+_FEW = 300  # edges up to which a loop over them is faster than a sparse matrix
 _COMPILED = 20_000  # edges from which compiled loops pay off
 
 
@@ -217,6 +218,8 @@ class Graph:
             from nefele._kernels.edges import groups
 
             return np.asarray(groups(self.n_nodes, self.head, self.tail, on), dtype=np.int64)
+        if self.n_edges <= _FEW:
+            return _merged(self.n_nodes, self.head[on], self.tail[on])
         shape = (self.n_nodes, self.n_nodes)
         links = sparse.coo_array((np.ones(on.sum()), (self.head[on], self.tail[on])), shape=shape)
         return connected_components(links, directed=False)[1].astype(np.int64)
@@ -408,3 +411,19 @@ def _merge(weight: Array, starts: Index, merge: str) -> Array:
     if merge == "mean":
         return total / np.diff(np.append(starts, len(weight)))
     return total
+
+
+def _merged(n: int, head: Index, tail: Index) -> Index:
+    """Groups of nodes that the edges join, numbered in the order of their first nodes."""
+    root = list(range(n))
+    for a, b in zip(head.tolist(), tail.tolist(), strict=True):
+        while root[a] != a:
+            root[a] = a = root[root[a]]
+        while root[b] != b:
+            root[b] = b = root[root[b]]
+        root[max(a, b)] = min(a, b)
+    count = 0
+    for i, up in enumerate(root):  # roots come before all others of their group
+        root[i] = count if up == i else root[up]
+        count += up == i
+    return np.array(root, dtype=np.int64)

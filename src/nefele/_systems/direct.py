@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg, sparse
-from scipy.sparse.linalg import splu
+from scipy import linalg
 
 from nefele._checks import Array
+from nefele._systems.cholesky import Fronts
 from nefele._systems.fill import dense_seconds, sparse_seconds
 from nefele.graph import Graph
 
-Index = NDArray[np.int64]
 Solve = Callable[[Array], Array]
 
 _TINY, _DENSE = 200, 1000  # unknowns up to which the matrix is dense, always and with much fill
-_SETUP = 2e-3  # seconds that a sparse factorisation takes beside its arithmetic
+_FRONTS = 0.2  # share of a band's operations that fronts take, mostly
+_SETUP = 2e-4  # seconds that a sparse factorisation takes beside its arithmetic
 _MOST_DENSE, _CROWDED = 4000, 0.04  # the same when so large a share of its entries is not zero
-_MOST_ENTRIES = 1_000_000  # numbers in a sparse one
+_MOST_ENTRIES = 2_000_000  # numbers in a sparse one
 _RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
 
 
@@ -33,17 +31,6 @@ class SmallGraph:
         self.rows = np.concatenate([k, graph.head, graph.tail])
         self.columns = np.concatenate([k, graph.tail, graph.head])
         self.ends = abs(graph.incidence_t)
-
-    @cached_property
-    def places(self) -> tuple[Index, Index, Index]:
-        """Where each number goes in a matrix stored by columns: order, rows and column starts."""
-        d, n = self.d, self.graph.n_nodes
-        inner, shape = np.arange(d), (len(self.rows), d, d)
-        i = np.broadcast_to(d * self.rows[:, None, None] + inner[:, None], shape).ravel()
-        j = np.broadcast_to(d * self.columns[:, None, None] + inner, shape).ravel()
-        order = np.lexsort((i, j))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(j, minlength=n * d))])
-        return order, i[order].astype(np.int32), starts.astype(np.int32)
 
     @staticmethod
     def entries(graph: Graph, d: int) -> int:
@@ -60,7 +47,7 @@ class SmallGraph:
             return np.inf
         if _dense(graph, d):
             return dense_seconds(graph.n_nodes * d)
-        return sparse_seconds(graph, d)
+        return _FRONTS * sparse_seconds(graph, d)
 
     @staticmethod
     def _too_large(graph: Graph, d: int) -> bool:
@@ -120,7 +107,7 @@ def _dense(graph: Graph, d: int) -> bool:
     crowded = SmallGraph.entries(graph, d) >= _CROWDED * unknowns**2
     if unknowns > _DENSE:
         return unknowns <= _MOST_DENSE and crowded
-    return crowded or dense_seconds(unknowns) <= sparse_seconds(graph, d) + _SETUP
+    return crowded or dense_seconds(unknowns) <= _FRONTS * sparse_seconds(graph, d) + _SETUP
 
 
 def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
@@ -135,14 +122,5 @@ def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
 
 
 def _sparse_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
-    size = pattern.graph.n_nodes * blocks.shape[1]
-    order, indices, starts = pattern.places
-    blocks = blocks.copy()
-    np.einsum("ijj->ij", blocks[: pattern.graph.n_nodes])[...] += ridge
-    if not np.isfinite(blocks).all():
-        raise ValueError("The matrix must be finite.")
-    values = blocks.ravel()[order]
-    matrix = sparse.csc_array((values, indices, starts), shape=(size, size))
-    # Positive definite: pivots are taken as they come, which keeps the fill low.
-    options = {"SymmetricMode": True}
-    return splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve
+    graph = pattern.graph
+    return Fronts.of(graph).factorise(blocks[: graph.n_nodes + graph.n_edges], ridge)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from nefele._checks import Array
 from nefele.graph import Graph
 
+_known: WeakKeyDictionary[Graph, tuple[float, float]] = WeakKeyDictionary()
 _DENSE_SPEED, _SPARSE_SPEED = 2e10, 2e9  # operations per second
 _PER_NODE = 2.5e-6  # seconds for each node of a sparse factorisation, whatever its fill
 
@@ -26,8 +29,7 @@ def sparse_seconds(graph: Graph, d: int = 1) -> float:
     >>> sparse_seconds(chain(1000)) < dense_seconds(1000) < sparse_seconds(sbm([1000], 0.1, 0.0))
     True
     """
-    width = _widths(graph)
-    return float(width @ width) * d**3 / _SPARSE_SPEED
+    return _moments(graph)[0] * d**3 / _SPARSE_SPEED
 
 
 def dissected_seconds(graph: Graph) -> float:
@@ -39,12 +41,19 @@ def dissected_seconds(graph: Graph) -> float:
     >>> dissected_seconds(grid(100, 100)) < 1 < dissected_seconds(sbm([4000], 0.01, 0.0))
     True
     """
-    width = _widths(graph)
-    return _PER_NODE * graph.n_nodes + 4 * float((width**3).mean()) / _SPARSE_SPEED
+    return _PER_NODE * graph.n_nodes + 4 * _moments(graph)[1] / _SPARSE_SPEED
+
+
+def _moments(graph: Graph) -> tuple[float, float]:
+    """Sum of squares and mean of cubes of the band's widths, known from the first time on."""
+    if graph not in _known:
+        width = _widths(graph)
+        _known[graph] = float(width @ width), float((width**3).mean())
+    return _known[graph]
 
 
 def _widths(graph: Graph) -> Array:
-    """Width of the band at each node, in a narrow order."""
+    """Width of the band at each node, in an order that makes it narrow."""
     n = graph.n_nodes
     order = reverse_cuthill_mckee(graph.adjacency, symmetric_mode=True)
     place = np.empty(n, dtype=np.int64)

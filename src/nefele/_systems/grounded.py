@@ -14,6 +14,7 @@ from nefele.graph import Graph
 
 Index = NDArray[np.int64]
 
+_SMALL = 100  # nodes up to which a Laplacian is dense
 _MOST_DIRECT = 5000  # nodes up to which a Laplacian is factorised after
 _FEW_STEPS = 150  # conjugate gradients that did not suffice
 _MOST_STEPS = 500
@@ -48,7 +49,8 @@ def laplacian_direct(graph: Graph, give: Array, right: Array) -> Array:
     inner = keep[graph.head] & keep[graph.tail]
     head, tail = place[graph.head[inner]], place[graph.tail[inner]]
     diagonal = graph.at_ends(give)[keep]
-    dense = dense_seconds(len(diagonal)) < sparse_seconds(graph)
+    small = len(diagonal) <= _SMALL
+    dense = small or dense_seconds(len(diagonal)) < sparse_seconds(graph)
     solver = _dense_laplacian if dense else _sparse_laplacian
     for j, weights in enumerate(give.T):
         part = slice(None) if give.shape[1] == 1 else j

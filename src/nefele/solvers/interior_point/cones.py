@@ -152,6 +152,11 @@ class Cones:
         """The flow u, shape (n_edges, d)."""
         return self.u.reshape(self.shape)
 
+    def sizes(self) -> Array:
+        """Length of v, and room that u leaves in its ball: (2, n_edges, cones of an edge)."""
+        away, used = (np.sqrt(np.einsum("ij,ij->i", x, x)) for x in (self.v, self.u))
+        return np.stack([away, (self.s - used) / self.s]).reshape(2, self.shape[0], -1)
+
     def ahead_flow(self, step: float) -> Array:
         """The flow after a step."""
         return (self.u + step * self.du).reshape(self.shape)

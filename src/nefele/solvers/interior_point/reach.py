@@ -13,12 +13,15 @@ from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import edge_kind
 from nefele.solvers.interior_point.terms import Terms
+from nefele.solvers.primal_dual.fused import LEAST_WORK
 
-_FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is still cheap
+_FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is cheap for any loss
+_MANY_ENTRIES = 2_000_000  # of one that is cheap if it fills little
+_MOMENT = 2e-3  # seconds of a factorisation for quadratic losses
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
 _MOST_PARAMETERS = 30  # per node
-_MOST_SECONDS = 0.5  # of a factorisation, for losses and penalties with kinks
+_MOST_SECONDS = 0.7  # of a factorisation where steps with one are few
 _LEAST = np.finfo(float).tiny ** 0.5  # lam A_e below which products in the cones underflow
 
 _curved: WeakKeyDictionary[object, bool] = WeakKeyDictionary()  # losses asked for a Hessian
@@ -40,10 +43,9 @@ def pays(problem: Problem) -> bool:
     Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
     may need tens of thousands of iterations: linf, p-norms, penalties of some entries, quadratic
     ones of losses that are not squared, absolute, hinge, Huber and lasso losses, and nodes with
-    losses of different kinds. Else over forests, and over small graphs when the losses are not
-    quadratic: 2 to 10 times faster there for logistic losses. For quadratic ones steps are 2 to 7
-    times faster over small graphs, too, but end at the tolerance, where reduced solves of the
-    primal-dual method end at the optimum: two fits of the same data then agree to rounding.
+    losses of different kinds. Else over forests; over graphs with little fill when the losses are
+    not quadratic, 2 to 20 times faster there for logistic losses; and over small ones for quadratic
+    losses, where the primal-dual method has no compiled loops.
     """
     graph, d = problem.graph, problem.d
     if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
@@ -65,9 +67,19 @@ def pays(problem: Problem) -> bool:
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     if d > _MOST_PARAMETERS or not (curved or graph.n_nodes * d >= _FEWEST):
         return False
-    if not forest and not (curved and SmallGraph.entries(graph, d) <= _FEW_ENTRIES):
-        return False
-    return fits(problem)
+    return (forest or _cheap(problem, curved)) and fits(problem)
+
+
+def _cheap(problem: Problem, curved: bool) -> bool:
+    """Whether steps over a graph with cycles take less time than the primal-dual method."""
+    graph, d = problem.graph, problem.d
+    entries = SmallGraph.entries(graph, d)
+    if not curved:
+        small = graph.n_edges * d < LEAST_WORK
+        return small and SmallGraph.seconds(graph, d) <= _MOMENT
+    if entries <= _FEW_ENTRIES:
+        return True
+    return entries <= _MANY_ENTRIES and SmallGraph.seconds(graph, d) <= _MOST_SECONDS
 
 
 def check(problem: Problem) -> None:

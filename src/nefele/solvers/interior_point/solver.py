@@ -42,6 +42,7 @@ from nefele.result import relative_gap
 from nefele.solvers.base import Solver
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
+from nefele.solvers.interior_point.ends import find_end, has_end
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.interior_point.terms import Terms
@@ -116,6 +117,7 @@ class Newton(Solver[NewtonState]):
             state.system = OperatorSystem(graph, problem.d)
         else:
             state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+        state.exact = has_end(problem)
         self._begin(problem, state, value)
         return state
 
@@ -134,7 +136,10 @@ class Newton(Solver[NewtonState]):
             solver, inner = state.rescue
             solver.step(problem, inner)
         elif not _at_end(state):
-            state.start = None
+            state.start = state.end = None
+            assert state.terms is not None
+            if state.exact:
+                state.before = state.terms.edges.sizes()
             self._interior(problem, state)
             state.steps += 1
             if state.steps > _MOST_STEPS or state.failures > _MOST_FAILURES:
@@ -263,6 +268,8 @@ class Newton(Solver[NewtonState]):
         left += terms.row_residual(state.w)
         if left > 0.9 * tol * state.size:
             return False
+        if state.exact and not find_end(problem, state, tol):
+            return False
         state.asked = ahead
         return True
 
@@ -274,6 +281,8 @@ class Newton(Solver[NewtonState]):
             solver, inner = state.rescue
             inner.final = state.final
             return solver.certify(problem, inner, tol=tol, exact=exact)
+        if state.end is not None and not exact:
+            return state.end
         w, u = self.point(problem, state)
         faces = edge_kind(problem) == "faces" and problem.graph.plain
         if state.start is not None and faces and not exact:
@@ -328,6 +337,8 @@ class Newton(Solver[NewtonState]):
         if state.rescue is not None:
             solver, inner = state.rescue
             return solver.point(problem, inner)
+        if state.end is not None:
+            return state.end[0], state.end[1].u
         return (state.w, state.u) if state.start is None else state.start
 
     def current(self, problem: Problem, state: NewtonState) -> tuple[Array, Array]:
@@ -335,7 +346,7 @@ class Newton(Solver[NewtonState]):
         if state.rescue is not None:
             solver, inner = state.rescue
             return solver.current(problem, inner)
-        return self.point(problem, state)
+        return (state.w, state.u) if state.start is None else state.start
 
     def scalars(self, state: NewtonState) -> dict[str, Any]:
         return state.scalars()

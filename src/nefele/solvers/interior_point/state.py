@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.solvers.base import State
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
 
-_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap", "missed")
+_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap", "missed", "tries")
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
 
@@ -35,6 +36,10 @@ class NewtonState(State):
     cap: float = np.inf  # most that the flow of an edge is allowed
     asked: float = np.inf  # sum of x^T z at the last certificate
     missed: float = 0.0  # bounds that were too weak
+    exact: bool = False  # whether the exact optimum is looked for
+    tries: float = 0.0  # searches for the exact optimum
+    before: Array | None = None  # sizes of the cones before the last step
+    end: tuple[Array, Certificate] | None = None  # the exact optimum, once it is found
     start: tuple[Array, Array] | None = None  # a given start, before the first step
     rescue: tuple[PrimalDual, PrimalDualState] | None = None  # what goes on where steps failed
 
@@ -54,8 +59,9 @@ class NewtonState(State):
             return {_RESCUE + name: array for name, array in solver.arrays(inner).items()}
         if self.start is not None or self.terms is None:
             return {}
-        move = {} if self.move is None else {"move": self.move}
-        return {"slope": self.slope, **move, **self.terms.keep()}
+        fields = {"move": self.move, "before": self.before}
+        known = {name: array for name, array in fields.items() if array is not None}
+        return {"slope": self.slope, **known, **self.terms.keep()}
 
     def take(self, problem: Problem, scalars: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Go on where a checkpoint was written."""
@@ -78,5 +84,7 @@ class NewtonState(State):
             self.slope = arrays["slope"].reshape(self.w.shape)
             if "move" in arrays:
                 self.move = arrays["move"].reshape(self.w.shape)
+            if "before" in arrays:
+                self.before = arrays["before"].reshape(2, len(self.u), -1)
         elif self.terms is None:
             self.w, self.u = arrays["w"], arrays["u"]

@@ -21,7 +21,7 @@ from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, SquaredL2
 
-_LEAST_WORK = 2000  # numbers in u from which compiled loops pay off
+LEAST_WORK = 2000  # numbers in u from which compiled loops pay off
 _LEAST_PARALLEL = 1_000_000  # numbers in u from which threads pay off: 2 ms per iteration
 _BLOCKS = 16  # the same for any number of threads, so that results are the same
 _LEFTOVER = 0.1  # largest share of nodes whose edges wait for all blocks
@@ -197,7 +197,7 @@ class Fused:
             isinstance(loss, BoundSquared | BoundQuadratic)
             and loss.smooth
             and type(problem.penalty) in _PENALTIES
-            and edges * problem.d >= _LEAST_WORK
+            and edges * problem.d >= LEAST_WORK
         )
 
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:

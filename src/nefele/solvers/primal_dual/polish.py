@@ -21,9 +21,11 @@ from nefele.problem import Problem
 
 Index = NDArray[np.int64]
 
-_DENSE = 1000  # most unknowns of a dense Newton system
+_DENSE = 1000  # most unknowns of a dense Newton system,
+_FEW, _CROWDED = 150, 0.1  # of one that is always dense; share of its numbers above which it is
 _MOST_UNKNOWNS = 3000  # of a sparse one, and its
 _MOST_ENTRIES = 300_000
+_RIDGE = 1e-13  # relative to a unit diagonal
 _ROUNDS = 30
 _LEVEL = 1e-3  # slope, relative to the first, at which a line search may stop
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
@@ -39,8 +41,16 @@ class Polished:
     exact: bool = True
 
 
-def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
+def polish(
+    problem: Problem,
+    w: Array,
+    u: Array,
+    fused: NDArray[np.bool_] | None = None,
+    rounds: int = _ROUNDS,
+) -> Polished | None:
     """The optimum of the problem reduced by the fusions that u proves, or None if too large.
+
+    `fused`, shape (n_edges, d), says what is equal over which edges in their place.
 
     Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
     fusions: rounding errors in a difference cost much when lam is large.
@@ -48,11 +58,11 @@ def polish(problem: Problem, w: Array, u: Array) -> Polished | None:
     penalty = problem.penalty
     if not problem.coupled:
         return None
-    fused = penalty.fused(u, problem.scale)
+    fused = penalty.fused(u, problem.scale) if fused is None else fused
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
         w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
             return None
@@ -158,16 +168,30 @@ def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
     root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, right = values / root[rows] / root[columns], right / root
     try:
-        if k <= _DENSE:
+        if k <= _FEW or (k <= _DENSE and len(rows) > _CROWDED * k * k):
             matrix = np.bincount(rows * k + columns, values, k * k).reshape(k, k)
-            step = _solve_psd(matrix + 1e-13 * np.eye(k), right)
+            matrix[np.diag_indices(k)] += _RIDGE
+            step = _solve_psd(matrix, right)
         else:
-            matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
-            step = splu(matrix + 1e-13 * sparse.eye_array(k, format="csc")).solve(right)
+            step = _solve_sparse(rows, columns, values, k, right)
     except (np.linalg.LinAlgError, RuntimeError, ValueError):  # singular, or overflowed
         return None
     step = step / root
     return step if np.isfinite(step).all() else None
+
+
+def _solve_sparse(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
+    """By a symmetric elimination, or by least squares where that breaks down and k is small."""
+    matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
+    matrix = matrix + _RIDGE * sparse.eye_array(k, format="csc")
+    options = {"SymmetricMode": True}  # pivots are taken as they come: that keeps the fill low
+    try:
+        step = splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve(right)
+    except RuntimeError:
+        if k > _DENSE:
+            raise
+        return _solve_psd(matrix.toarray(), right)
+    return step
 
 
 def _solve_psd(matrix: NDArray[Any], right: Array) -> Array:
