@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import as_float_array, check_count, check_name, check_number
 from nefele._ids import describe
 from nefele._progress import check_verbose, progress
+from nefele._words import Text
 from nefele.estimators.design import graph_nodes
 from nefele.estimators.packing import Rows
 from nefele.graph import Graph
@@ -272,13 +273,13 @@ class NetCVBase(PersonalBase):
             return dict(self.graph)
         return {"graph": self.graph}
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """What was chosen, and whether coupling helps, in words."""
         check_is_fitted(self, "parameters_")
         lines = [f"{len(self.nodes_)} networks: {self.coupling_}."]
         if hasattr(self, "verdict_"):
             lines.append(self.verdict_.text())
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
 
 def _some(rows: Rows, at: NDArray[np.int64]) -> Rows:
