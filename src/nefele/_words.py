@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_CEILING, Context
+from typing import Any
 
 # Control characters, separators of lines, marks and overrides of the direction of writing, and
 # halves of characters, which stand for bytes of a file name that are no UTF-8.
@@ -24,6 +25,21 @@ def visible(text: str) -> str:
     Jyväskylä, 東京, b\xff
     """
     return _STEERING.sub(_escaped, text)
+
+
+class Text(str):
+    r"""Text that a notebook shows as it is printed, line by line.
+
+    Examples
+    --------
+    >>> Text("a\nb") == "a\nb", hasattr(Text("a"), "_repr_pretty_")
+    (True, True)
+    """
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 def at_most(value: float, digits: int = 6) -> str:

@@ -115,6 +115,7 @@ def test_a_new_group_follows_the_rule_for_unseen_ids(home):
 def test_a_missing_column_is_an_error_and_empty_cells_are_not(home):
     done = predicted(home, houses().head(6).drop("roof"))
     assert done.returncode == 2 and 'No column "roof" in new.csv' in done.stderr
+    assert "It is a feature of the run: add it" in " ".join(done.stderr.split())
     empty = houses().head(6).with_columns(roof=pl.lit(None), area=pl.lit(None), sold=pl.lit(None))
     done = predicted(home, empty)
     assert done.returncode == 0, done.stderr

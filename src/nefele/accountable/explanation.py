@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
+from nefele._html import facts
 from nefele.accountable.parts import Parts
 from nefele.accountable.prediction import PredictionExplanation, explain_prediction
 from nefele.accountable.without import parameters_without
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Index = NDArray[np.int64]
+
+_SHOWN = 6  # nodes in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,14 @@ class Explanation:
     members: NDArray[Any] = field(repr=False)
     clusters: Index = field(repr=False)
     _parts: Parts = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        order = np.argsort(-np.abs(self.share), kind="stable")[:_SHOWN]
+        rows = {f"rows of {self.nodes[k]}": f"{self.share[k]:.0%}" for k in order}
+        if len(self.share) > _SHOWN:
+            rest = float(self.share.sum() - self.share[order].sum())
+            rows[f"{len(self.share) - _SHOWN} others"] = f"{rest:.0%}"
+        return facts(f"What the model of {self.node} is made of", {**rows, "how": self.how})
 
     @property
     def optimum(self) -> Array:

@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 from nefele._checks import Array, check_count, check_name, check_number, type_name
 from nefele._ids import as_ids, describe, did_you_mean
 from nefele._progress import check_verbose, progress
+from nefele._words import Text
 from nefele.agnostic._discrepancy import Discrepancy, as_discrepancy
 from nefele.agnostic._models import constant, fresh, model_of
 from nefele.agnostic._private import Noisy, charge, rehearse
@@ -210,7 +211,7 @@ class FedRelaxBase(RowsBase):
         self.ledger_ = run.ledger
         return self
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """What was fitted and sent, as text, and what is promised about privacy.
 
         Examples
@@ -224,7 +225,7 @@ class FedRelaxBase(RowsBase):
         privacy: no guarantee (predictions perturbed by noise of deviation 0.1)
         """
         check_is_fitted(self, "estimators_")
-        return summary_of(self)
+        return Text(summary_of(self))
 
     # -- checks -------------------------------------------------------------------------------
 

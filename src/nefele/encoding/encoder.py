@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array, check_count, is_frame, type_name
 from nefele._ids import as_ids
-from nefele._words import short
+from nefele._words import Text, short
 from nefele.encoding.groups import group_level
 from nefele.encoding.kinds import Column, read_column
 from nefele.encoding.parts import Encoded, Levels, Part, fit_part, from_plain, to_plain
@@ -138,12 +138,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
         return found
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """How each column is used, one line each, and which are left out."""
         check_is_fitted(self, "parts_")
         lines = [f"{part.name}: {part.how()}" for part in self.parts_]
         lines += [f"{name}: left out, {why}" for name, why in self.left_out_.items()]
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     # -- plain data ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
+from nefele._html import facts
 from nefele.estimators.metric import counted
 from nefele.mixed.coupling import mean_degree
 
@@ -58,6 +59,12 @@ class Components:
     def variance(self) -> Array:
         """Variance of each coefficient over the nodes, shape (d + 1,)."""
         return np.asarray(self.deviation**2)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        return facts("Variance components", dict(self.rows()))
 
     def rows(self) -> list[tuple[str, str]]:
         """The components as label and value."""

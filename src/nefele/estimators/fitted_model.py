@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
+from nefele._words import Text
 from nefele.encoding.encoder import TableEncoder
 from nefele.estimators import saving
 from nefele.estimators.coefficients import table_of_common, table_of_models
@@ -139,7 +140,7 @@ class FittedModel(Reported):
         check_is_fitted(self, "coef_")
         return table_of_common(self, level)
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The fit in words: its nodes, whether it is certified, and what it cost in privacy.
 
         Returns
@@ -152,7 +153,7 @@ class FittedModel(Reported):
         lines.append(f"{self.status_}, gap {self.dual_gap_:.1e}" if known else self.status_)
         if hasattr(self, "privacy_"):
             lines.append(self.privacy_.text())
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     def _view(self, **how: Any) -> View:
         return view_of(self, **how)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nefele._checks import Array
 from nefele._draw.pictures import draw_candidates, draw_scores
+from nefele._words import Text
 from nefele.encoding.encoder import TableEncoder
 from nefele.estimators import fitting
 from nefele.estimators._base import GTVBase
@@ -154,7 +155,7 @@ class FittedSearch(Reported):
         check_is_fitted(self)
         self.best_estimator_.save(path, rows=rows)
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The choice in words: scores, baselines, whether coupling helps, the clearest clusters.
 
         Returns
@@ -166,13 +167,15 @@ class FittedSearch(Reported):
         count = results["n_clusters"][k]
         rule = " (one standard error from the best)" if self.one_se else ""
         if hasattr(self, "coupling_"):
-            return "\n".join(
-                [
-                    f"coupling: {self.coupling_}",
-                    f"score {self.best_score_:.3g} at left-out rows; own data only: "
-                    f"{self._own_words(3)}; one model: {self.baseline_scores_['pooled']:.3g}",
-                    self.verdict_.text(),
-                ]
+            return Text(
+                "\n".join(
+                    [
+                        f"coupling: {self.coupling_}",
+                        f"score {self.best_score_:.3g} at left-out rows; own data only: "
+                        f"{self._own_words(3)}; one model: {self.baseline_scores_['pooled']:.3g}",
+                        self.verdict_.text(),
+                    ]
+                )
             )
         lines = [
             f"alpha {self.alpha_:.4g}{rule}: score {results['mean_test_score'][k]:.4g} at "
@@ -196,7 +199,7 @@ class FittedSearch(Reported):
             )
         if hasattr(self, "privacy_"):
             lines.append(self.privacy_.text())
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     def _own_words(self, digits: int = 4) -> str:
         if not self._n_own:

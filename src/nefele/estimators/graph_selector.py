@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nefele._checks import Array, check_count, type_name
 from nefele._ids import distinct
 from nefele._progress import check_verbose, progress
+from nefele._words import Text
 from nefele.estimators import fitting
 from nefele.estimators._available import available_if
 from nefele.estimators._cv_base import GTVBaseCV
@@ -236,7 +237,7 @@ class GraphSelectorCV(BaseEstimator):
         self.verdict_: Verdict = trials[self._lead].verdict
         self.best_name_ = self._lead if self.helps_ else self.reference_
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The comparison in words: a line for each graph, then what it means.
 
         Returns
@@ -257,7 +258,8 @@ class GraphSelectorCV(BaseEstimator):
                 f"{table['gain'][k]:9.3g}  {table['gain_se'][k]:8.2g}  "
                 f"{'-' if np.isnan(part) else f'{part:.3g}':>13}  {table['n_edges'][k]}"
             )
-        return "\n".join([*lines, f'With "{self._lead}": {self.verdict_.text()}', self._words()])
+        lines += [f'With "{self._lead}": {self.verdict_.text()}', self._words()]
+        return Text("\n".join(lines))
 
     def plot(self, ax: Any = None) -> Any:
         """Gains of the candidates over the reference and over their shuffled copies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import Any, TypeVar
 
 from joblib import Parallel, effective_n_jobs
@@ -11,6 +12,11 @@ from nefele._progress import Line, progress
 from nefele.result import Result
 
 T = TypeVar("T")
+
+# Before joblib 1.3 folds are told of when all have ended.
+_LIVE: dict[str, Any] = (
+    {"return_as": "generator"} if "return_as" in signature(Parallel).parameters else {}
+)
 
 
 def run_folds(
@@ -30,7 +36,7 @@ def run_folds(
         told = _solves(line, count, n_alphas) if line.on and alone and n_alphas else None
         if not line.on:
             return list(Parallel(n_jobs=n_jobs)(tasks(told)))
-        ended = Parallel(n_jobs=n_jobs, return_as="generator")(tasks(told))
+        ended = Parallel(n_jobs=n_jobs, **_LIVE)(tasks(told))
         return [_then(fold, k, line, told, count) for k, fold in enumerate(ended, 1)]
 
 

@@ -17,6 +17,7 @@ from nefele._checks import as_float_array, check_count, check_name, check_number
 from nefele._ids import describe
 from nefele._progress import check_verbose, progress
 from nefele._torch.base import Module, torch
+from nefele._words import Text
 from nefele.estimators.design import graph_nodes
 from nefele.estimators.packing import Rows
 from nefele.graph import Graph
@@ -278,14 +279,14 @@ class NetCVBase(PersonalBase):
             return dict(self.graph)
         return {"given": self.graph}
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """What was chosen, and whether coupling helps, in words."""
         check_is_fitted(self, "parameters_")
         many = "1 network" if len(self.nodes_) == 1 else f"{len(self.nodes_)} networks"
         lines = [f"{many}: {self.coupling_}."]
         if hasattr(self, "verdict_"):
             lines.append(self.verdict_.text())
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
 
 def _some(rows: Rows, at: NDArray[np.int64]) -> Rows:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nefele._checks import check_count, check_name, check_number
+from nefele._words import Text
 from nefele.privacy.accountant import check_target, epsilon_of
 from nefele.privacy.ledger import Ledger, LedgerError, head_of, is_after, opening
 from nefele.privacy.sensitivity import UNITS
@@ -189,7 +190,7 @@ class Budget:
             facts = {"what": entry.what, "multiplier": entry.multiplier, "count": entry.count}
             entries.append({**facts, "outside": [str(text) for text in outside]})
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The account in words.
 
         Returns
@@ -204,7 +205,7 @@ class Budget:
             times = "" if release.count == 1 else f", {release.count} times"
             lines.append(f"{k}. {release.what}: noise multiplier {release.multiplier:.4g}{times}")
             lines += [f"   outside the accountant: {text}" for text in release.outside]
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", path={str(self.path)!r}"

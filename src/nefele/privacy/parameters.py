@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import check_count, check_flag, check_name, check_number, type_name
+from nefele._words import Text
 from nefele.losses import Loss, Squared
 from nefele.privacy.accountant import calibrate, check_target
 from nefele.privacy.bounds import Bounds
@@ -234,7 +235,7 @@ class Spent:
     head: dict[str, Any] | None = None
     refit: bool = False
 
-    def text(self) -> str:
+    def text(self) -> Text:
         """In words.
 
         Examples
@@ -256,7 +257,7 @@ class Spent:
         if self.insecure:
             lines.append("no guarantee: insecure_testing=True, the noise can be drawn again")
         lines += [f"outside the accountant: {text}" for text in self.outside]
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Spent:

@@ -41,8 +41,14 @@ def predict_table(
     features = tuple(facts["features"])
     folder.check_steady(facts)
     table = Table.read(path)
-    for name in (config.node, *features):
-        table.check_column(name)
+    table.check_column(config.node)
+    for name in features:
+        try:
+            table.check_column(name)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} It is a feature of the run: add it, or fit without it by --features."
+            ) from None
     if column in table.columns:
         raise ValueError(
             f'{table.name} has a column "{column}" already. Name another one by --column.'

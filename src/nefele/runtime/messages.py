@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import check_name
+from nefele._words import Text
 
 CONTENTS = (
     "predictions",
@@ -228,7 +229,7 @@ class Ledger:
             sums.floats += messages * floats
             sums.bytes += messages * floats * size
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The books as a table of text.
 
         Examples
@@ -246,7 +247,7 @@ class Ledger:
             lines.append(f"{name:13} {sums.messages:8d} {sums.floats:11d} {sums.bytes:11d}")
         missing = ", ".join(f"{what} {count}" for what, count in self.missing.items())
         lines.append(f"{self.rounds} rounds, {len(self.by_edge)} edges used; {missing}")
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     def busiest(self, n: int = 5) -> list[tuple[tuple[Any, Any], int]]:
         """The n edges that carried most bytes, and how many."""

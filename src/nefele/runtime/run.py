@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._words import Text
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.runtime.messages import Ledger
@@ -109,7 +110,7 @@ class Run:
     error_bound: float = np.inf
     privacy: str = "none"
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """What was sent, as a table of text, and what is promised about privacy.
 
         Examples
@@ -125,7 +126,7 @@ class Run:
         2 rounds, 1 edges used; lost 0, late 0, inactive 0
         privacy: no guarantee (updates perturbed by noise of deviation 0.1)
         """
-        return f"{self.ledger.summary()}\nprivacy: {self.privacy}"
+        return Text(f"{self.ledger.summary()}\nprivacy: {self.privacy}")
 
     @property
     def n_messages(self) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._html import facts
+from nefele._words import Text
 
 OWN, POOLED, COUPLED = "own data only", "one model", "nefele"
 _WORTH = 0.01  # gain, relative to the error, below which nobody should care
@@ -162,8 +164,15 @@ class Verdict:
         """Whether it helps: "yes", "probably", "unclear" or "no"."""
         return self.gain.helps
 
-    def text(self) -> str:
+    def text(self) -> Text:
         """One to three plain sentences."""
+        return Text(self._sentences())
+
+    def _repr_html_(self) -> str:
+        errors = {name: f"{error:.4g}" for name, error in self.scores}
+        return facts(self.text(), {"nodes": len(self.own), **errors} if len(self.own) else {})
+
+    def _sentences(self) -> str:
         helps, name = self.helps, self.rival[0]
         amount = self._amount()
         if self.part == "fold":

@@ -73,6 +73,16 @@ svg text.c0 { fill: var(--accent); } svg text.c1 { fill: var(--second); stroke: 
 svg text.c2 { fill: var(--third); stroke: none; } svg text.c3 { fill: var(--fourth); stroke: none; }
 svg text.c4 { fill: var(--fifth); stroke: none; }
 footer { padding: 28px 0 36px; }
+@media (max-width: 600px) {
+  table.words, .words tbody, .words tr, .words td { display: block; }
+  .words thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px;
+    overflow: hidden; }
+  .words tr { padding: 5px 0; border-bottom: 1px solid var(--line); }
+  .words td { border: 0; padding: 0; }
+  .words td:empty { display: none; }
+  .words td:first-child { font-weight: 640; padding-top: 8px; }
+  .words td:nth-child(2):not(:last-child) { color: var(--soft); }
+}
 """
 
 

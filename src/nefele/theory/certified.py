@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
+from nefele._words import Text
 from nefele.problem import Problem
 from nefele.result import Result
 
@@ -55,11 +56,11 @@ class CertifiedClusters:
     proven: bool
 
     @property
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """One line for people."""
         close, far, rest = (int(part.sum()) for part in (self.close, self.apart, self.undecided))
         form = "proven" if self.proven else "estimated"
-        return (
+        return Text(
             f"{form}: {close} edges within {self.tol:.3g}, {far} edges differ, {rest} undecided; "
             f"{self.groups.max() + 1} groups"
         )
