@@ -161,6 +161,8 @@ def as_array(X: Any) -> NDArray[Any] | None:
     """X as an array of three axes or more, if that is what it is; None for tables and matrices."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
+    if _depth(X) > 2:
+        X = np.asarray(X)
     if is_frame(X) or not hasattr(X, "ndim") or X.ndim < 3:
         return None
     values = np.asarray(X)
@@ -172,3 +174,8 @@ def as_array(X: Any) -> NDArray[Any] | None:
             row = first + int(np.argwhere(~finite)[0, 0])
             raise ValueError(f"X must not contain NaN or inf; got one in row {row}. Drop it.")
     return values
+
+
+def _depth(X: Any) -> int:
+    """How deep lists are nested, by the first of each."""
+    return 1 + _depth(X[0]) if isinstance(X, list) and X else 0
