@@ -90,7 +90,9 @@ class Implicit(Rounds):
             return g.copy_((self.smooth @ g)[self.middle])
         apart = w - w[self.base]
         if self.once:
-            return g.addmm_(self.smooth, torch.add(g, apart, alpha=-1 / self.task.gamma))
+            moved = torch.add(g, apart, alpha=-1 / self.task.gamma)
+            sparse_one = self.smooth.is_sparse_csr
+            return g.add_(self.smooth @ moved) if sparse_one else g.addmm_(self.smooth, moved)
         return g.copy_(self.smooth @ (g + self.pull @ apart))
 
     def round(self, k: int) -> Tensor:
