@@ -12,9 +12,9 @@ import time
 import numpy as np
 import torch
 
-from nefele import LocalData
 from nefele._torch.building import plain_network
 from nefele._torch.losses import values_of
+from nefele.networks.features import ArrayFeatures
 from nefele.networks.rows import Source
 from nefele.networks.stack import Stack
 
@@ -29,7 +29,7 @@ def squared(z, y):
 def at_once(stack: Stack, source: Source) -> np.ndarray:
     """Losses of all nodes after the steps, by one tensor of parameters."""
     w = torch.nn.Parameter(stack.start(NODES))
-    adam, rows = torch.optim.Adam([w], lr=0.01), source.everything()
+    adam, rows = torch.optim.Adam([w], lr=0.01), next(source.chunks())  # all of them
     for _ in range(STEPS):
         w.grad = stack.gradients(w, rows)
         adam.step()
@@ -39,8 +39,8 @@ def at_once(stack: Stack, source: Source) -> np.ndarray:
 
 def in_a_loop(module: torch.nn.Module, source: Source) -> np.ndarray:
     """The same, one module after the other."""
-    rows, losses = source.everything(), []
-    for X, y in zip(rows.X, rows.y, strict=True):
+    losses = []
+    for _, X, y, _ in next(source.chunks()).each():
         net = copy.deepcopy(module)
         adam = torch.optim.Adam(net.parameters(), lr=0.01)
         for _ in range(STEPS):
@@ -69,8 +69,10 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((NODES, ROWS, D))
     y = np.sin(X[:, :, 0]) + 0.1 * rng.standard_normal((NODES, ROWS))
-    data = LocalData.from_list(list(zip(X, y, strict=True)))
-    module, source = plain_network(D), Source(data, False, "float32")
+    features = ArrayFeatures(X.reshape(-1, D), torch.float32)
+    at, ptr = np.arange(NODES * ROWS), np.arange(NODES + 1) * ROWS
+    source = Source(features, at, ptr, y.ravel(), np.ones(len(at)), "float32")
+    module = plain_network(D)
     together, one = seconds(at_once, Stack(module, values_of, squared), source)
     apart, two = seconds(in_a_loop, module, source)
     print(f"{NODES} networks of 5-32-1 units, {ROWS} rows each, {STEPS} Adam steps, one thread")

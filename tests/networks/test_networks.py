@@ -189,6 +189,7 @@ def test_networks_go_by_node_id():
     model = GTVNetClassifier(small, graph=GRAPH, node="town", rounds=10, random_state=0)
     model.fit(X, y > 0)
     p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
     for town in TOWNS[:5]:
         own = (X["town"] == town).to_numpy()
         net = model.network(town)

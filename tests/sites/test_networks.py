@@ -133,6 +133,8 @@ def test_what_does_not_go_together_is_refused(changes, message):
         nets(**changes)
     with pytest.raises(ValueError, match="hidden must be a list of units"):
         NetTerms(hidden=3)
+    with pytest.raises(ValueError, match=r'No key "conv".*"predictions" with a model.py'):
+        NetTerms.from_dict({"conv": [8]})
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])

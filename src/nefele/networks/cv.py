@@ -115,7 +115,7 @@ best_score_, cv_results_, nodes_, parameters_, module_, ledger_, gradients_
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
         """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""
-        return to_numpy(torch.softmax(self._forward(X, node_ids), dim=1))
+        return to_numpy(torch.softmax(self._forward(X, node_ids).double(), dim=1))
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Any:
         """The most likely class of each row by its own network, shape (n_rows,)."""

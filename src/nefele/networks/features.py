@@ -94,25 +94,28 @@ class Sets(NamedTuple):
         for node, dataset in zip(self.ids.tolist(), self.datasets, strict=True):
             for k in range(len(dataset)):
                 item = dataset[k]
-                if not isinstance(item, tuple | list) or len(item) != 2:
-                    raise ValueError(
-                        "Items of a dataset must be pairs (features, target) in fit; got "
-                        f"{type_name(item)} at item {k} of node {node!r}."
-                    )
-                features = torch.as_tensor(item[0])
-                shape = tuple(features.shape) if shape is None else shape
-                if tuple(features.shape) != shape:
-                    raise ValueError(
-                        f"Items of all datasets must have one shape, {shape} as the first; got "
-                        f"{tuple(features.shape)} at item {k} of node {node!r}."
-                    )
-                if not bool(torch.isfinite(features).all()):
-                    raise ValueError(
-                        f"Features must not be NaN or inf; got one in item {k} of node {node!r}. "
-                        "Drop it."
-                    )
+                shape = _checked(item, shape, f"item {k} of node {node!r}")
                 found.append(item[1].item() if hasattr(item[1], "item") else item[1])
         return np.asarray(found)
+
+
+def _checked(item: Any, shape: tuple[int, ...] | None, where: str) -> tuple[int, ...]:
+    """The shape of an item's features, which must be that of the first."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise ValueError(
+            f"Items of a dataset must be pairs (features, target) in fit; got {type_name(item)} "
+            f"at {where}."
+        )
+    features = torch.as_tensor(item[0])
+    found = tuple(features.shape)
+    if found != (found if shape is None else shape):
+        raise ValueError(
+            f"Items of all datasets must have one shape, {shape} as the first; got {found} at "
+            f"{where}."
+        )
+    if not bool(torch.isfinite(features).all()):
+        raise ValueError(f"Features must not be NaN or inf; got one in {where}. Drop it.")
+    return found
 
 
 def as_sets(X: Any) -> Sets | None:
@@ -161,6 +164,8 @@ def as_array(X: Any) -> NDArray[Any] | None:
     """X as an array of three axes or more, if that is what it is; None for tables and matrices."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
+    if _depth(X) > 2:
+        X = np.asarray(X)
     if is_frame(X) or not hasattr(X, "ndim") or X.ndim < 3:
         return None
     values = np.asarray(X)
@@ -172,3 +177,8 @@ def as_array(X: Any) -> NDArray[Any] | None:
             row = first + int(np.argwhere(~finite)[0, 0])
             raise ValueError(f"X must not contain NaN or inf; got one in row {row}. Drop it.")
     return values
+
+
+def _depth(X: Any) -> int:
+    """How deep lists are nested, by the first of each."""
+    return 1 + _depth(X[0]) if isinstance(X, list) and X else 0

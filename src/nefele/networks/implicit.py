@@ -61,6 +61,7 @@ class Implicit(Rounds):
         first, where = np.unique(same, return_index=True, return_inverse=True)[1:]
         # A node of each component: K takes differences to it, which are exactly zero when equal.
         self.middle = torch.from_numpy(first[where])
+        self.base = slice(0, 1) if len(first) == 1 else self.middle
         self.at = torch.from_numpy(self.on)
         self.every = n == len(self.w)
 
@@ -87,9 +88,11 @@ class Implicit(Rounds):
         """S (g + K w) in place of g, of some columns."""
         if self.equal:
             return g.copy_((self.smooth @ g)[self.middle])
-        apart = w - w[self.middle]
+        apart = w - w[self.base]
         if self.once:
-            return g.addmm_(self.smooth, apart.mul_(-1 / self.task.gamma).add_(g))
+            moved = torch.add(g, apart, alpha=-1 / self.task.gamma)
+            sparse_one = self.smooth.is_sparse_csr
+            return g.add_(self.smooth @ moved) if sparse_one else g.addmm_(self.smooth, moved)
         return g.copy_(self.smooth @ (g + self.pull @ apart))
 
     def round(self, k: int) -> Tensor:

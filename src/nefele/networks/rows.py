@@ -157,17 +157,14 @@ class Source:
         return known[1]
 
     def chunks(self, size: int = CHUNK) -> Iterator[Batch]:
-        """All rows, at most `size` of each node at a time."""
-        for start in range(0, int(self.counts.max(initial=0)), size):
-            nodes = np.flatnonzero(self.counts > start)
-            counts = np.minimum(self.counts[nodes] - start, size)
-            at = np.concatenate(
-                [
-                    np.arange(f + start, f + start + c)
-                    for f, c in zip(self.ptr[nodes], counts, strict=True)
-                ]
-            )
-            yield Batch(self, nodes, at, counts, np.ones(len(nodes)))
+        """All rows, at most `size` of each node at a time, in parts of about one length."""
+        parts = -(-self.counts // size)  # a rest of one row would be none for BatchNorm
+        for k in range(int(parts.max(initial=0))):
+            nodes = np.flatnonzero(parts > k)
+            first, last = (j * self.counts[nodes] // parts[nodes] for j in (k, k + 1))
+            spans = zip(self.ptr[nodes], first, last, strict=True)
+            at = np.concatenate([np.arange(p + f, p + t) for p, f, t in spans])
+            yield Batch(self, nodes, at, last - first, np.ones(len(nodes)))
 
     def pick(self, rows: Index, seed: int | None = None) -> Source:
         """Some of the rows, ascending, with all nodes."""

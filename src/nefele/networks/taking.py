@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from nefele._checks import Array, type_name
-from nefele._torch.base import DTYPES, Module
+from nefele._torch.base import DTYPES, Module, torch
 from nefele._torch.building import build_for
 from nefele.estimators.nodes import row_places, unseen_message
 from nefele.estimators.packing import Rows
@@ -25,6 +25,8 @@ from nefele.networks.features import (
     as_sets,
 )
 from nefele.networks.rows import Source
+
+Embedding = torch.nn.Embedding
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,8 @@ class ShapedRows(RowsBase):
             features.dtype = None  # type: ignore[attr-defined]
             if isinstance(features, ArrayFeatures) and features.values.dtype.kind == "f":
                 _check_whole(features.values)
+            if isinstance(features, ArrayFeatures):
+                _check_known(features.values, made)
         self._tokens = tokens
         return made
 
@@ -154,6 +158,18 @@ class ShapedRows(RowsBase):
             why = "Add them to the graph: nodes without rows get a network from their neighbours."
             raise ValueError(unseen_message(self.nodes_, ids[place < 0], why))
         return features, place
+
+
+def _check_known(values: Array, module: Module) -> None:
+    """Tokens must be those of the embedding, where there is one only."""
+    sizes = [one.num_embeddings for one in module.modules() if isinstance(one, Embedding)]
+    wrong = (values < 0) | (values >= sizes[0])
+    if len(sizes) == 1 and wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        raise ValueError(
+            f"The embedding has {sizes[0]} entries: tokens must be 0 to {sizes[0] - 1}; got "
+            f"{int(values[at])} in row {int(at[0])} of X. Give it more entries."
+        )
 
 
 def _check_whole(values: Array) -> None:

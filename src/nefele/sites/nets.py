@@ -10,6 +10,11 @@ from nefele.sites._toml import check_keys
 
 WIRES = ("float16", "float32")
 _ACTIVATIONS = ("gelu", "relu", "tanh")
+_OTHERS = (
+    "Sites agree on linear layers over the columns of a table. For convolutions and modules of "
+    'your own use method "predictions" with a model.py at each site, or train in one process by '
+    "GTVNetClassifier."
+)
 
 
 @dataclass(frozen=True)
@@ -82,4 +87,9 @@ class NetTerms:
     @classmethod
     def from_dict(cls, values: Any, where: str = "network") -> NetTerms:
         """From plain values; unknown names are refused."""
-        return cls(**check_keys(values, list(cls.__dataclass_fields__), where))
+        try:
+            return cls(**check_keys(values, list(cls.__dataclass_fields__), where))
+        except ValueError as error:
+            if not str(error).startswith("No key"):
+                raise
+            raise ValueError(f"{error} {_OTHERS}") from None

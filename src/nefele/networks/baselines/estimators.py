@@ -163,7 +163,7 @@ form, dtype, n_threads, random_state
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
         """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""
-        return to_numpy(torch.softmax(self._forward(X, node_ids), dim=1))
+        return to_numpy(torch.softmax(self._forward(X, node_ids).double(), dim=1))
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Any:
         """The most likely class of each row by its own network, shape (n_rows,)."""
