@@ -46,8 +46,12 @@ def bound(problem: Problem, u: Array) -> float:
     return float(loss.c.sum() - 0.5 * (left * left / h).sum())  # type: ignore[attr-defined]
 
 
-def settle(problem: Problem, w: Array, u: Array, goal: float, rounds: int) -> Settled:
+def settle(
+    problem: Problem, w: Array, u: Array, goal: float, rounds: int, firm: bool = True
+) -> Settled:
     """The best flow found around u for the clusters of w; ends at a bound above `goal`.
+
+    `firm` says that w is the optimum for its clusters: it then fixes the flow between them.
 
     Examples
     --------
@@ -64,7 +68,8 @@ def settle(problem: Problem, w: Array, u: Array, goal: float, rounds: int) -> Se
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
     inner = np.asarray((diff == 0).all(axis=1))
-    u = np.where(inner[:, None], u, scale[:, None] * penalty.gradient(diff))
+    if firm:
+        u = np.where(inner[:, None], u, scale[:, None] * penalty.gradient(diff))
     clusters, push = graph.joined(inner), problem.loss.grad(w)
     best = Settled(u, bound(problem, problem.inside(u)))
     before = np.inf
