@@ -419,6 +419,7 @@ EXPORTED = {
         "ADMM",
         "FedRelax",
         "Local",
+        "Merging",
         "Newton",
         "PrimalDual",
         "PrimalDualGradient",

@@ -22,7 +22,8 @@ Rung = Callable[[Problem, Array, Array, float], tuple[Array, Array]]
 
 _FIRST = 100.0  # least lam, in units of the one at which a point first meets its neighbours
 _RATIO = 10.0  # of one lam to the one before
-_ROUGH = 1e-3  # gap at which clusters are merged
+_ROUGH = 1e-3  # gap at which clusters are merged, if that is less than
+_FEW = 5.0  # times what one of all points counts: two that are merged wrongly count no more
 _FINE = 1e-5  # gap over the last clusters
 _INSIDE = 0.99  # share of its ball up to which a flow holds two clusters together
 
@@ -89,9 +90,10 @@ def climb(problem: Problem, rung: Rung) -> tuple[Array, Array] | None:
     if not len(rungs):
         return None
     found = Merged(problem)
+    rough = min(_ROUGH, _FEW / problem.graph.n_nodes)
     for lam in rungs:
-        found.at(lam, rung, _ROUGH)
-    return found.at(problem.lam, rung)
+        found.at(lam, rung, rough)
+    return found.at(problem.lam, rung, min(rough, _FINE))
 
 
 def lams(problem: Problem) -> Array:
