@@ -43,6 +43,7 @@ from nefele.solvers import (
     ADMM,
     FedRelax,
     Local,
+    Merging,
     Newton,
     PrimalDual,
     PrimalDualGradient,
@@ -292,5 +293,6 @@ SOLVERS = {
     "fedrelax by colours": FedRelax("gauss-seidel"),
     "quadratic cg": QuadraticCG(),
     "local": Local(),
+    "merging": Merging(),
     "newton": Newton(),
 }

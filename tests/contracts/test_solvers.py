@@ -5,6 +5,7 @@ import pytest
 
 from nefele import DataWarning, Graph, Problem, Status, solve
 from nefele.losses import Logistic, Squared
+from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import Quadratic
 from nefele.solvers import Local, QuadraticCG
 from tests.contracts.cases import LOSSES, PENALTIES, SOLVERS
@@ -22,7 +23,18 @@ def problem(loss="squared", penalty="l2", lam=0.3, seed=0, labels="real"):
     return Problem(graph, data, loss=loss, penalty=penalty, lam=lam)
 
 
+def points(lam=0.3):
+    """Points that are pulled together, one of them by nothing."""
+    rng = np.random.default_rng(0)
+    a, graph = rng.normal(size=(9, 2)), random_graph(rng, 9, density=0.5)
+    keep = (graph.head != 8) & (graph.tail != 8)
+    graph = type(graph)(graph.ids, graph.head[keep], graph.tail[keep], graph.weight[keep])
+    H = np.broadcast_to(2.0 * np.eye(2), (9, 2, 2)).copy()
+    return Problem(graph, None, BoundQuadratic(H, 2 * a, (a * a).sum(axis=1)), lam=lam)
+
+
 PROBLEMS = {
+    "points l2": points,
     "squared l2": lambda: problem(),
     "squared l1": lambda: problem(penalty="l1"),
     "squared squared_l2": lambda: problem(penalty="squared_l2"),
@@ -39,6 +51,7 @@ FITS = {
     "primal dual gradient": set(PROBLEMS) - {"absolute l2 lam 0"},
     "quadratic cg": QUADRATIC,
     "local": {name for name in PROBLEMS if name.endswith("lam 0")},
+    "merging": {"points l2"},
     "newton": set(PROBLEMS) - QUADRATIC - {"absolute l2 lam 0"},
 }
 PAIRS = [(s, p) for s in SOLVERS for p in PROBLEMS if s not in FITS or p in FITS[s]]

@@ -84,6 +84,7 @@ RULES = Rules(
             "solvers/interior_point/cones.py",
             "solvers/interior_point/kinks.py",
             "solvers/fedrelax.py",
+            "solvers/merging/solver.py",
             "solvers/primal_dual/fused.py",
             "solvers/quadratic.py",
             "solvers/primal_dual/quotient.py",

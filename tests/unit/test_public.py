@@ -421,6 +421,7 @@ EXPORTED = {
         "ADMM",
         "FedRelax",
         "Local",
+        "Merging",
         "Newton",
         "PrimalDual",
         "PrimalDualGradient",

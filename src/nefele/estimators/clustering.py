@@ -12,17 +12,20 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from nefele._checks import Array, as_float_array, check_count, check_number
-from nefele._progress import check_verbose
+from nefele._progress import check_verbose, progress
 from nefele.estimators.point_graph import neighbour_graph
 from nefele.graph import Graph
 from nefele.graphs import as_graph
 from nefele.losses.quadratic import BoundQuadratic
-from nefele.paths.critical import lam_max
-from nefele.paths.path import whole_path
+from nefele.paths.critical import lam_max, local_fits, spread
+from nefele.paths.follow import whole_solve
+from nefele.paths.path import clusters_at, telling, whole_path
+from nefele.paths.rising import rising
 from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import DataWarning, Result
 from nefele.selection.clearest import clearest
+from nefele.solvers import Merging
 
 _BISECTIONS = 15
 _DEPTH = 1e-6  # least alpha of a clusterpath relative to the one where all is one cluster
@@ -214,7 +217,10 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         return Problem(self._graph(points), None, loss=loss, penalty=penalty, lam=1.0), points
 
     def _follow(self, problem: Problem, middle: Array, alphas: Any = None) -> ClusterPath:
+        """The clusterpath, descending; by default it ends where nearly nothing is fused."""
         if alphas is not None:
+            if len(alphas) == 1 or Merging.pays(problem):
+                return self._rise(problem, middle, np.sort(alphas))
             found = whole_path(problem, alphas, tol=self.tol, verbose=self.verbose)
             ended = found.converged
         else:
@@ -222,15 +228,46 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
             if not top > 0:  # all points coincide, or none are joined
                 return self._follow(problem, middle, [1.0])
             unit = float(np.ptp(problem.loss.minimise(), axis=0).max())
+            alphas = np.geomspace(top, _DEPTH * top, self.n_alphas)
+            if Merging.pays(problem):
+                return self._rise(problem, middle, alphas[::-1], unit)
             found = whole_path(
                 problem,
-                np.geomspace(top, _DEPTH * top, self.n_alphas),
+                alphas,
                 tol=self.tol,
                 callback=lambda result: _few_fused(result, unit),
                 verbose=self.verbose,
             )
             ended = bool((found.gaps <= self.tol).all())
         return ClusterPath(found.lams, found.clusters, found.w + middle, found.gaps, ended)
+
+    def _rise(
+        self, problem: Problem, middle: Array, alphas: Array, unit: float | None = None
+    ) -> ClusterPath:
+        """The clusterpath found upwards, by merging; points below the first with unit are left."""
+        if len(alphas) == 1:
+            options = {"tol": self.tol, "verbose": self.verbose}
+            steps = iter([whole_solve(problem.with_lam(float(alphas[0])), **options)])
+        else:
+            steps = rising(problem, alphas, self.tol)
+        results: list[Result] = []
+        with progress(self.verbose if len(alphas) > 1 else False) as line:
+            tell = telling(None, line, len(alphas))
+            for result in steps:
+                if tell is not None:
+                    tell(result)
+                if results and unit is not None and _few_fused(result, unit):
+                    results.clear()
+                results.append(result)
+        results.reverse()
+        apart = spread(problem, local_fits(problem))
+        return ClusterPath(
+            np.array([result.problem.lam for result in results]),
+            np.array([clusters_at(problem.graph, result.w, apart) for result in results]),
+            np.stack([result.w for result in results]) + middle,
+            np.array([result.gap for result in results]),
+            all(result.converged for result in results),
+        )
 
     def _by_number(self, problem: Problem, middle: Array) -> tuple[ClusterPath, int]:
         """The largest alpha of the path, or between its points, with `n_clusters` clusters."""

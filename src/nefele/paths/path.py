@@ -195,11 +195,11 @@ def path(
         given = np.geomspace(top, _DEPTH * top, n_lams)
     options = {"tol": tol, "certify": certify}
     with progress(verbose) as line:
-        told = _telling(callback, line, len(given))
+        told = telling(callback, line, len(given))
         return _collect(problem, given, start, options, told, keep == "all")
 
 
-def _telling(
+def telling(
     callback: Callable[[Result], Any] | None, line: Line, total: int
 ) -> Callable[[Result], Any] | None:
     """The callback of a path that also shows each point."""

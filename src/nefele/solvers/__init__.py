@@ -7,6 +7,7 @@ from nefele.solvers.fedrelax import FedRelax
 from nefele.solvers.interior_point import Newton
 from nefele.solvers.local import Local
 from nefele.solvers.loop import run
+from nefele.solvers.merging import Merging
 from nefele.solvers.pd_gradient import PrimalDualGradient
 from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.quadratic import QuadraticCG
@@ -17,6 +18,7 @@ __all__ = [
     "ADMM",
     "FedRelax",
     "Local",
+    "Merging",
     "Newton",
     "PrimalDual",
     "PrimalDualGradient",

@@ -39,7 +39,7 @@ def solve(
     problem : Problem
     solver : str or Solver
         "auto", a name ("primal_dual", "newton", "algorithm1", "admm", "pd_gradient", "spdhg",
-        "fedrelax", "quadratic_cg", "local") or a Solver object.
+        "fedrelax", "quadratic_cg", "merging", "local") or a Solver object.
     tol : float or None
         Relative gap to reach; None runs exactly `max_iter` iterations.
     max_iter : int, optional

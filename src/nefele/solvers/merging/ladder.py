@@ -20,10 +20,12 @@ from nefele.solvers.primal_dual.quotient import gather_of, quotient
 Index = NDArray[np.int64]
 Rung = Callable[[Problem, Array, Array, float], tuple[Array, Array]]
 
-_FIRST = 30.0  # least lam, in units of the one at which a point first meets its neighbours
-_RATIO = 5.0  # of one lam to the one before
-_ROUGH = 1e-3  # gap at which clusters are merged
+_FIRST = 100.0  # least lam, in units of the one at which a point first meets its neighbours
+_RATIO = 10.0  # of one lam to the one before
+_ROUGH = 1e-3  # gap at which clusters are merged, if that is less than
+_FEW = 5.0  # times what one of all points counts: two that are merged wrongly count no more
 _FINE = 1e-5  # gap over the last clusters
+_INSIDE = 0.99  # share of its ball up to which a flow holds two clusters together
 
 
 class Merged:
@@ -36,21 +38,29 @@ class Merged:
         self.u = self.flow = np.zeros((problem.graph.n_edges, problem.d))
         self.place, self.share = np.arange(problem.graph.n_edges), np.ones(problem.graph.n_edges)
 
-    def merge(self) -> bool:
-        """Join the clusters that the flow between them holds together; whether there are any."""
+    def at(self, lam: float, rung: Rung, gap: float = _FINE) -> tuple[Array, Array]:
+        """Parameters and flow for this lam, with the clusters found so far or larger ones."""
+        self.small = self.small.with_lam(lam)
+        if self.small.graph.n_edges:
+            self.w, self.u = rung(self.small, self.w, self.u, gap)
+        self.merge()
+        self.spread()
+        return self.w[self.labels], self.flow
+
+    def merge(self) -> None:
+        """Join the clusters that the flow between them holds together."""
         small = self.small
         ratio = small.penalty.domain_ratio(self.u, small.scale)
         labels = small.graph.joined(np.asarray(ratio <= _INSIDE))
         k = int(labels.max()) + 1
         if k == small.graph.n_nodes:
-            return False
+            return
         self.spread()
         gather = gather_of(labels, k)
         self.w = gather @ self.w / np.bincount(labels, minlength=k)[:, None]
         self.small, self.u = quotient(small, small.loss, labels, k, self.u)  # type: ignore
         self.labels = labels[self.labels]
         self._find()
-        return True
 
     def spread(self) -> None:
         """Bring the flow between clusters to the edges, in proportion to their weights."""
@@ -71,23 +81,19 @@ class Merged:
         self.share = graph.weight / weight * np.sign(tail - head)
 
 
-_INSIDE = 0.99  # share of its ball up to which a flow holds two clusters together
+def climb(problem: Problem, rung: Rung) -> tuple[Array, Array] | None:
+    """Parameters and flow near the optimum, None where lam is so small that nothing is gained.
 
-
-def climb(problem: Problem, rung: Rung) -> tuple[Array, Array]:
-    """Parameters and flow near the optimum; `rung` solves the problem of clusters to a gap."""
+    `rung` solves the problem of clusters to a gap.
+    """
+    rungs = lams(problem)
+    if not len(rungs):
+        return None
     found = Merged(problem)
-    for lam in lams(problem):
-        found.small = found.small.with_lam(lam)
-        found.w, found.u = rung(found.small, found.w, found.u, _ROUGH)
-        found.merge()
-        if not found.small.graph.n_edges:
-            break
-    found.small = found.small.with_lam(problem.lam)
-    if found.small.graph.n_edges:
-        found.w, found.u = rung(found.small, found.w, found.u, _FINE)
-    found.spread()
-    return found.w[found.labels], found.flow
+    rough = min(_ROUGH, _FEW / problem.graph.n_nodes)
+    for lam in rungs:
+        found.at(lam, rung, rough)
+    return found.at(problem.lam, rung, min(rough, _FINE))
 
 
 def lams(problem: Problem) -> Array:

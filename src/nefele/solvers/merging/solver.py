@@ -17,10 +17,11 @@ from nefele.solvers.loop import run
 from nefele.solvers.merging.flows import bound, settle
 from nefele.solvers.merging.ladder import climb
 from nefele.solvers.primal_dual.fused import Fused
+from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
 from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState, iterated
 
-_NEWTON = 1000  # unknowns of a reduced problem up to which Newton steps pay
+_NEWTON = 300  # unknowns of a reduced problem up to which Newton steps pay
 _NEAR = 0.05  # gap below which a settled flow is better to go on from
 _ROUNDS = 8  # of settling a flow
 _MOST_STEPS = 2000  # on each problem of clusters
@@ -83,12 +84,12 @@ class Merging(PrimalDual):
     def init(self, problem: Problem, w0: Array, u0: Array) -> MergingState:
         found = None
         if self.ladder and problem.coupled and not u0.any() and not w0.any():
-            found = climb(problem, self._rung)
-            w0, u0 = found
+            found = climb(problem, self.rung)
+            w0, u0 = (w0, u0) if found is None else found
         state = super().init(problem, w0, u0)
         return MergingState(**vars(state), found=found)
 
-    def _rung(self, problem: Problem, w: Array, u: Array, tol: float) -> tuple[Array, Array]:
+    def rung(self, problem: Problem, w: Array, u: Array, tol: float) -> tuple[Array, Array]:
         """The problem of clusters solved to a gap."""
         solver = replace(self, ladder=False)
         with warnings.catch_warnings():
@@ -114,12 +115,13 @@ class Merging(PrimalDual):
         objective, lower = problem.objective(w), bound(problem, u)
         if not climbed and relative_gap(problem, objective, objective - lower) <= tol:
             return w, Certificate(objective, lower, "dual", 0.0, u, lower)
-        if self.polish and not climbed:
-            better = self._moved(problem, w, u)
-            if better is not None and better[1] <= objective:
-                w, objective = better
+        better = None if climbed or not self.polish else self._moved(problem, w, u)
+        if better is not None and better.objective <= objective:
+            w, objective = better.w, better.objective
+        else:
+            better = None
         goal = objective - 0.5 * tol * abs(objective)
-        flow = settle(problem, w, u, goal, _ROUNDS)
+        flow = settle(problem, w, u, goal, _ROUNDS, firm=better is not None and better.exact)
         if flow.lower > lower:
             u, lower = flow
         near = relative_gap(problem, objective, objective - lower) <= _NEAR
@@ -128,6 +130,5 @@ class Merging(PrimalDual):
             state.iteration.set_flow(u, problem.graph.div(u))
         return w, Certificate(objective, lower, "dual", 0.0, u, lower)
 
-    def _moved(self, problem: Problem, w: Array, u: Array) -> tuple[Array, float] | None:
-        better = reduced_solve(problem, iterated, w, u, most=_NEWTON)
-        return None if better is None else (better.w, better.objective)
+    def _moved(self, problem: Problem, w: Array, u: Array) -> Polished | None:
+        return reduced_solve(problem, iterated, w, u, most=_NEWTON)

@@ -1,0 +1,179 @@
+"""Merging: against a cone solver, its bound against plain sums, wrong merges, what it refuses."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from nefele import Graph, LocalData, Problem, solve
+from nefele.estimators.point_graph import neighbour_graph
+from nefele.graphs import chain
+from nefele.losses.quadratic import BoundQuadratic
+from nefele.paths.rising import rising
+from nefele.solvers import Merging, PrimalDual, as_solver
+from nefele.solvers.merging.flows import bound, settle
+from nefele.solvers.merging.ladder import Merged, climb
+
+
+def pulled(points, lam, weight=None, graph=None):
+    n, d = points.shape
+    h = np.full(n, 2.0) if weight is None else weight
+    loss = BoundQuadratic(
+        h[:, None, None] * np.eye(d), h[:, None] * points, 0.5 * h * (points**2).sum(axis=1)
+    )
+    graph = neighbour_graph(points, 6, "exp", None) if graph is None else graph
+    return Problem(graph, None, loss=loss, penalty="l2", lam=lam)
+
+
+def moons(n, seed=0):
+    return make_moons(n, noise=0.05, random_state=seed)[0]
+
+
+def by_cones(problem):
+    graph, loss = problem.graph, problem.loss
+    w = cp.Variable((graph.n_nodes, problem.d))
+    h = loss.H[:, 0, 0]
+    root = np.sqrt(h)[:, None]
+    fits = 0.5 * cp.sum_squares(cp.multiply(root, w) - loss.b / root)
+    apart = cp.norm(w[graph.head] - w[graph.tail], 2, axis=1)
+    goal = fits + problem.lam * cp.sum(cp.multiply(graph.weight, apart))
+    tight = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+    return cp.Problem(cp.Minimize(goal)).solve(solver=cp.CLARABEL, **tight)
+
+
+@pytest.mark.parametrize("lam", [0.03, 0.3, 3.0, 30.0, 3000.0])
+def test_optimum_is_that_of_a_cone_solver(lam):
+    points = moons(250)
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, 250)
+    problem = pulled(points, lam, weight)
+    best = by_cones(problem)
+    result = solve(problem, "merging", tol=1e-6)
+    assert result.converged and result.certificate == "dual"
+    assert result.gap <= 1e-6
+    assert result.objective <= best * (1 + 2e-6)
+    assert result.objective - result.gap_abs <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_other_dimensions_and_parts_that_nothing_joins(d):
+    rng = np.random.default_rng(d)
+    points = rng.normal(size=(60, d)) + 4.0 * rng.integers(0, 2, size=(60, 1))
+    head, tail = np.triu_indices(29, 1)
+    graph = Graph(np.arange(60), np.r_[head, head + 30], np.r_[tail, tail + 30])
+    problem = pulled(points, 0.05, graph=graph)  # nodes 29 and 59 are alone
+    result = solve(problem, "merging", tol=1e-7)
+    assert result.converged
+    assert np.isclose(result.objective, by_cones(problem), rtol=1e-6)
+    assert np.allclose(result.w[[29, 59]], points[[29, 59]])
+
+
+def test_auto_takes_it_for_many_points_only():
+    assert type(as_solver("auto", pulled(moons(400), 1.0))) is Merging
+    assert type(as_solver("auto", pulled(moons(30), 1.0))) is not Merging
+
+
+def test_ends_where_the_primal_dual_method_does():
+    problem = pulled(moons(600), 5.0)
+    merged, other = solve(problem, tol=1e-8), solve(problem, PrimalDual(), tol=1e-8)
+    assert np.isclose(merged.objective, other.objective, rtol=1e-8)
+    assert np.allclose(merged.w, other.w, atol=1e-3)
+    again = solve(problem, tol=1e-8)
+    assert np.array_equal(again.w, merged.w)
+
+
+def test_every_flow_inside_its_balls_is_a_bound():
+    problem = pulled(moons(80), 0.7)
+    rng = np.random.default_rng(0)
+    best = by_cones(problem)
+    graph, loss = problem.graph, problem.loss
+    for _ in range(5):
+        u = problem.inside(rng.normal(size=(graph.n_edges, 2)))
+        out = np.zeros((80, 2))
+        for e in range(graph.n_edges):
+            out[graph.head[e]] += u[e]
+            out[graph.tail[e]] -= u[e]
+        plain = sum(
+            loss.c[i] - ((loss.b[i] - out[i]) ** 2).sum() / (2 * loss.H[i, 0, 0]) for i in range(80)
+        )
+        assert np.isclose(bound(problem, u), plain)
+        assert bound(problem, u) <= best * (1 + 1e-9)
+
+
+def test_a_settled_flow_is_inside_its_balls_and_proves_the_optimum():
+    problem = pulled(moons(200), 3.0)
+    w = solve(problem, PrimalDual(), tol=1e-10).w
+    goal = problem.objective(w) * (1 - 1e-7)
+    found = settle(problem, w, np.zeros((problem.graph.n_edges, 2)), goal, 60)
+    assert (problem.penalty.dual_norm(found.u) <= problem.scale * (1 + 1e-12)).all()
+    assert np.isclose(found.lower, problem.objective(w), rtol=1e-3)
+
+
+def test_flows_by_conjugate_gradients_where_factors_fill():
+    problem = pulled(moons(200), 3.0)
+    problem.known["dissected"] = np.inf
+    result = solve(problem, "merging", tol=1e-6)
+    assert result.converged
+    assert np.isclose(result.objective, by_cones(problem), rtol=2e-6)
+
+
+def test_clusters_that_were_merged_wrongly_fall_apart():
+    problem = pulled(moons(300), 0.3)
+    one = np.tile(problem.loss.minimise().mean(axis=0), (300, 1))
+    start = {"w0": one, "u0": np.zeros((problem.graph.n_edges, 2))}
+    result = solve(problem, Merging(ladder=False), tol=1e-6, **start)
+    assert result.converged
+    assert np.isclose(result.objective, by_cones(problem), rtol=2e-6)
+
+
+def test_merged_problem_has_the_objective_of_its_clusters():
+    problem = pulled(moons(150), 2.0)
+    found = Merged(problem)
+    solver = Merging(ladder=False)
+    for lam in (0.1, 0.5, 2.0):
+        w, flow = found.at(lam, solver.rung)
+        whole = problem.with_lam(lam)
+        assert np.isclose(found.small.objective(found.w), whole.objective(w))
+        small = found.small.graph
+        assert small.n_nodes < 150 and np.array_equal(found.w[found.labels], w)
+        between = found.labels[problem.graph.head] != found.labels[problem.graph.tail]
+        assert np.isclose(small.weight.sum(), problem.graph.weight[between].sum())
+        assert (whole.penalty.dual_norm(flow) <= whole.scale * (1 + 1e-9)).all()
+
+
+def test_a_small_lam_needs_no_ladder():
+    assert climb(pulled(moons(100), 1e-3), Merging().rung) is None
+
+
+def test_rising_path_is_certified_at_every_lam():
+    problem = pulled(moons(400), 1.0)
+    lams = [0.0, 0.02, 0.2, 2.0, 20.0, 200.0]
+    results = list(rising(problem, lams, 1e-6))
+    assert [result.problem.lam for result in results] == lams
+    for result in results:
+        assert result.converged
+        other = solve(result.problem, PrimalDual() if result.problem.lam else "local", tol=1e-7)
+        assert np.isclose(result.objective, other.objective, rtol=2e-6, atol=1e-12)
+
+
+def test_a_resumed_solve_comes_to_the_same_optimum(tmp_path):
+    problem = pulled(moons(300), 2.0)
+    whole = solve(problem, Merging(), tol=1e-9)
+    file = tmp_path / "state.npz"
+    with pytest.warns(UserWarning, match="max_iter"):
+        solve(problem, Merging(), tol=1e-14, max_iter=30, checkpoint=file)
+    result = solve(problem, Merging(), tol=1e-9, resume=file)
+    assert result.converged
+    assert np.isclose(result.objective, whole.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(chain(2), LocalData.from_list([([[1.0]], [0.0]), ([[1.0]], [4.0])]), lam=1.0),
+        Problem(chain(2), None, loss=pulled(np.eye(2), 1.0).loss, penalty="l1", lam=1.0),
+    ],
+    ids=["rows", "l1"],
+)
+def test_says_what_it_needs(problem):
+    with pytest.raises(ValueError, match=r"Merging needs losses h_i/2 .* Use solver=\"auto\"\."):
+        solve(problem, "merging")
