@@ -179,7 +179,7 @@ def factorise(plan, d, blocks, place, ridge, factor, stack, front):  # type: ign
 @kernel
 def solve(plan, d, factor, x):  # type: ignore[no-untyped-def]
     """Solve for x of shape (n d,) in place."""
-    starts, size, first, rows, child, brother, begin, at_place = plan
+    starts, size, first, rows, _, _, begin, _ = plan
     longest = 0
     for f in range(len(size)):
         longest = max(longest, size[f] * d)
