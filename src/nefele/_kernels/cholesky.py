@@ -84,7 +84,7 @@ def _eliminate(F, m, k):  # type: ignore[no-untyped-def]
                 for i in range(c, m):
                     F[i, c] -= a * F[i, q]
             pivot = F[c, c]
-            if not pivot > 0:
+            if not 0 < pivot < np.inf:
                 return False
             root = np.sqrt(pivot)
             F[c, c] = root
