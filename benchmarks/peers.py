@@ -38,7 +38,8 @@ def _written(problem):
 
     graph, data, d = problem.graph, problem.data, problem.d
     n, m, features = graph.n_nodes, data.n_rows, data.d
-    kind, classes = type(problem.loss.loss).__name__, d // features
+    kind = type(getattr(problem.loss, "loss", problem.loss)).__name__.removeprefix("Bound")
+    classes = d // features
     w = cp.Variable(n * d)
     inner = np.arange(classes)[:, None] * features + np.arange(features)
     columns = (data.row_node[:, None, None] * d + inner).ravel()
