@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import instances
 import numpy as np
 import peers
@@ -119,11 +121,13 @@ def logistic(report, *, full: bool = True) -> None:
     for rows, d in ((10, 5), (50, 10)):
         _prox(report, rows, d, nodes=1000 if full else 200)
     if full:
-        report.table("Logistic regression over a network")
-        for side in (10, 30):
-            name = f"grid {side} x {side}, 10 rows, d = 5, 1e-6"
-            make = lambda side=side: instances.logistic(side)  # noqa: E731
-            against_cone(report, name, make, 1e-6, "CLARABEL", limit=300.0)
+        report.table("Logistic, Poisson and multinomial regression over a network")
+        for kind in ("logistic", "counts", "classes"):
+            for side in (30, 100):
+                make = partial(getattr(instances, kind), side)
+                name = f"{kind}, grid {side} x {side}, 10 rows, d = {make().d}, 1e-6"
+                key = f"{kind} {side}"
+                against_cone(report, name, make, 1e-6, "CLARABEL", key=key, limit=300.0)
 
 
 def _prox(report, rows, d, nodes, goal=1e-8) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nefele import Graph, LocalData, Problem
 from nefele.graphs import chain, grid, knn, sbm
+from nefele.losses import Multinomial
 
 
 def _problem(graph: Graph, true, rows, share, noise, lam, rng, **kind) -> Problem:
@@ -82,6 +83,29 @@ def logistic(side=40):
     y = np.where(rng.random(10 * n) < chance, 1.0, -1.0)
     data = LocalData(X, y, np.arange(0, 10 * n + 1, 10))
     return Problem(grid(side, side), data, loss="logistic", lam=0.1)
+
+
+def counts(side=30):
+    """Grid of side x side with 4 neighbours, d = 3, 10 rows per node, Poisson loss."""
+    rng = np.random.default_rng(0)
+    n = side * side
+    true = 0.5 * rng.standard_normal((4, 3))[_squares(side, side, 2)]
+    X = rng.standard_normal((10 * n, 3))
+    rate = np.exp(np.clip(np.einsum("rj,rj->r", X, np.repeat(true, 10, axis=0)), -3, 2))
+    data = LocalData(X, rng.poisson(rate).astype(float), np.arange(0, 10 * n + 1, 10))
+    return Problem(grid(side, side), data, loss="poisson", lam=0.1)
+
+
+def classes(side=30):
+    """Grid of side x side with 4 neighbours, 2 features, 3 classes, 10 rows per node."""
+    rng = np.random.default_rng(0)
+    n = side * side
+    true = rng.standard_normal((4, 3, 2))[_squares(side, side, 2)]
+    X = rng.standard_normal((10 * n, 2))
+    score = np.einsum("rj,rcj->rc", X, np.repeat(true, 10, axis=0))
+    y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
+    data = LocalData(X, y, np.arange(0, 10 * n + 1, 10))
+    return Problem(grid(side, side), data, loss=Multinomial(3), lam=0.1)
 
 
 def clustering(n=10_000):

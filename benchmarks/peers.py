@@ -32,21 +32,30 @@ def cone(problem, solver: str, eps: float, limit: float):
 
 
 def _written(problem):
-    """The problem in CVXPY: squared or logistic loss, l2 penalty."""
+    """The problem in CVXPY: squared, logistic, Poisson or multinomial loss, l2 penalty."""
     import cvxpy as cp
     from scipy import sparse
 
     graph, data, d = problem.graph, problem.data, problem.d
-    n, m = graph.n_nodes, data.n_rows
+    n, m, features = graph.n_nodes, data.n_rows, data.d
+    kind = type(getattr(problem.loss, "loss", problem.loss)).__name__.removeprefix("Bound")
+    classes = d // features
     w = cp.Variable(n * d)
-    columns = (data.row_node[:, None] * d + np.arange(d)).ravel()
-    shape = (m, n * d)
-    X = sparse.csr_array((data.X.ravel(), columns, np.arange(0, m * d + 1, d)), shape=shape)
-    if type(problem.loss.loss).__name__ == "Logistic":
-        fit = data.row_weight @ cp.logistic(cp.multiply(-data.y, X @ w))
+    inner = np.arange(classes)[:, None] * features + np.arange(features)
+    columns = (data.row_node[:, None, None] * d + inner).ravel()
+    values = np.repeat(data.X[:, None, :], classes, axis=1).ravel()
+    starts = np.arange(0, m * d + 1, features)
+    X = sparse.csr_array((values, columns, starts), shape=(m * classes, n * d))
+    z, y, c = X @ w, data.y, data.row_weight
+    if kind == "Logistic":
+        fit = c @ cp.logistic(cp.multiply(-y, z))
+    elif kind == "Poisson":
+        fit = c @ (cp.exp(z) - cp.multiply(y, z))
+    elif kind == "Multinomial":
+        z, hot = cp.reshape(z, (m, classes), order="C"), np.eye(classes)[y.astype(int)]
+        fit = c @ (cp.log_sum_exp(z, axis=1) - cp.sum(cp.multiply(hot, z), axis=1))
     else:
-        root = np.sqrt(data.row_weight)
-        fit = cp.sum_squares(sparse.diags_array(root) @ X @ w - root * data.y)
+        fit = cp.sum_squares(sparse.diags_array(np.sqrt(c)) @ X @ w - np.sqrt(c) * y)
     D = sparse.kron(graph.incidence_t.T, sparse.eye_array(d)).tocsr()
     V = cp.reshape(D @ w, (graph.n_edges, d), order="C")
     return w, cp.Problem(cp.Minimize(fit + problem.scale @ cp.norm(V, 2, axis=1)))

@@ -346,7 +346,7 @@ def test_a_path_over_a_chain():
             lambda: Problem(
                 grid(20, 20), random_data(np.random.default_rng(0), [3] * 400, 2), lam=1.0
             ),
-            PrimalDual,
+            Newton,
         ),
         (
             lambda: Problem(

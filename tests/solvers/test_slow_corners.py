@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from nefele import LocalData, Problem, Status, solve
+from nefele import Graph, LocalData, Problem, Status, solve
 from nefele.graphs import chain
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Poisson, Squared
 from nefele.penalties import (
@@ -164,3 +164,17 @@ def test_power_cones_stay_inside_and_the_barrier_has_its_derivatives():
         np.testing.assert_allclose(change / scale, H[:, :, j] / scale, atol=1e-4)
     # Logarithmic homogeneity: <x, F'(x)> = -degree.
     np.testing.assert_allclose((x * slope).sum(axis=1), -edges.degree, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_features_of_all_sizes_in_groups_that_a_huge_lam_holds_together(seed):
+    """One correction of a Newton step left errors there, at which the steps came to a halt."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(34, 4)) * [3e-2, 4e-3, 1.0, 500.0]
+    y = rng.choice([-1.0, 1.0], 34)
+    data = LocalData(X, y, [0, 12, 21, 34])
+    graph = Graph.from_edges([(0, 1), (0, 2), (1, 2)])
+    result = solve(Problem(graph, data, loss=Hinge(), lam=300.0))
+    assert result.status is Status.OPTIMAL
+    _, point = oracle(graph, data, Hinge(), L2Norm(), 300.0)
+    assert abs(result.objective - point) <= 1e-5 * point

@@ -84,7 +84,7 @@ def _eliminate(F, m, k):  # type: ignore[no-untyped-def]
                 for i in range(c, m):
                     F[i, c] -= a * F[i, q]
             pivot = F[c, c]
-            if not pivot > 0:
+            if not 0 < pivot < np.inf:
                 return False
             root = np.sqrt(pivot)
             F[c, c] = root
@@ -179,7 +179,7 @@ def factorise(plan, d, blocks, place, ridge, factor, stack, front):  # type: ign
 @kernel
 def solve(plan, d, factor, x):  # type: ignore[no-untyped-def]
     """Solve for x of shape (n d,) in place."""
-    starts, size, first, rows, child, brother, begin, at_place = plan
+    starts, size, first, rows, _, _, begin, _ = plan
     longest = 0
     for f in range(len(size)):
         longest = max(longest, size[f] * d)

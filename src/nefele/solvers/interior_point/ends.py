@@ -21,8 +21,8 @@ from nefele.solvers.interior_point.cones import edge_kind, form
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.primal_dual.polish import polish
 
+_MOST_UNKNOWNS = 1500
 _TRIES = 4  # steps that wait for the right ones
-_STEPS = 8  # Newton steps, of which near points need few
 _ROUNDS = 3  # corrections of the flow
 _OUTSIDE = 1e-10  # how far outside its ball a flow may be, relative to it
 _FAR = 1e-3  # the same from which no further correction helps
@@ -30,7 +30,9 @@ _LEAST = 1e-12  # least room of a flow, relative to its ball
 
 
 def has_end(problem: Problem) -> bool:
-    """Whether a reduced problem is smooth."""
+    """Whether a reduced problem is smooth, and small enough to be worth its steps."""
+    if problem.graph.n_nodes * problem.d > _MOST_UNKNOWNS:
+        return False
     smooth = problem.loss.smooth and not kinks.present(problem) and problem.penalty.twice
     return bool(smooth and problem.graph.plain and edge_kind(problem) == "cones")
 
@@ -42,7 +44,7 @@ def find_end(problem: Problem, state: NewtonState, tol: float) -> bool:
     state.tries += 1
     is_norm = problem.penalty.is_norm
     fused = _fused(problem, state.before, state.terms.edges.sizes()) if is_norm else None
-    better = polish(problem, state.w, state.u, fused, _STEPS)
+    better = polish(problem, state.w, state.u, fused, near=True)
     if better is None:
         state.tries = _TRIES
         return True

@@ -25,8 +25,8 @@ _DENSE = 1000  # most unknowns of a dense Newton system,
 _FEW, _CROWDED = 150, 0.1  # of one that is always dense; share of its numbers above which it is
 _MOST_UNKNOWNS = 3000  # of a sparse one, and its
 _MOST_ENTRIES = 300_000
-_RIDGE = 1e-13  # relative to a unit diagonal
-_ROUNDS = 30
+_RIDGE, _HELD = 1e-13, 1e-10  # relative to a unit diagonal, far from the optimum and near it
+_ROUNDS, _FEW_ROUNDS = 30, 8  # Newton steps far from the optimum and near it
 _LEVEL = 1e-3  # slope, relative to the first, at which a line search may stop
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
@@ -46,11 +46,12 @@ def polish(
     w: Array,
     u: Array,
     fused: NDArray[np.bool_] | None = None,
-    rounds: int = _ROUNDS,
+    near: bool = False,
 ) -> Polished | None:
     """The optimum of the problem reduced by the fusions that u proves, or None if too large.
 
-    `fused`, shape (n_edges, d), says what is equal over which edges in their place.
+    `fused`, shape (n_edges, d), says what is equal over which edges in their place; `near` that w
+    is near the optimum: few steps will do, and none goes far where all is flat.
 
     Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
     fusions: rounding errors in a difference cost much when lam is large.
@@ -62,12 +63,12 @@ def polish(
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
         w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
-    for _ in range(rounds):
+    for _ in range(_FEW_ROUNDS if near else _ROUNDS):
         groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
             return None
         w = group_means(groups, k, w)
-        move = _newton_step(problem, groups, k, w)
+        move = _newton_step(problem, groups, k, w, _HELD if near else _RIDGE)
         if move is None:
             return None
         w, progress = _search(problem, w, move)
@@ -113,7 +114,7 @@ def group_means(groups: Index, k: int, w: Array) -> Array:
     return (np.bincount(flat, w.ravel(), k) / np.bincount(flat, minlength=k))[groups]
 
 
-def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | None:
+def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float) -> Array | None:
     """Newton direction of the reduced problem, as a change of w."""
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
@@ -133,7 +134,7 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array) -> Array | N
                 sign = 1.0 if a == b else -1.0
                 parts.append((*_pairs(first, second), sign * bend.ravel()))
     rows, columns, values = (np.concatenate(p) for p in zip(*parts, strict=True))
-    step = _solve(rows, columns, values, k, right)
+    step = _solve(rows, columns, values, k, right, ridge)
     return None if step is None else step[groups]
 
 
@@ -158,7 +159,7 @@ def _pairs(first: Index, second: Index) -> tuple[Index, Index]:
     return np.repeat(first, d, axis=1).ravel(), np.tile(second, (1, d)).ravel()
 
 
-def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
+def _solve(rows, columns, values, k, right, ridge):  # type: ignore[no-untyped-def]
     """Solve the reduced system, slightly regularised so that singular ones have a solution.
 
     Scaled to a unit diagonal first, so that features of very different sizes do no harm.
@@ -170,20 +171,20 @@ def _solve(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
     try:
         if k <= _FEW or (k <= _DENSE and len(rows) > _CROWDED * k * k):
             matrix = np.bincount(rows * k + columns, values, k * k).reshape(k, k)
-            matrix[np.diag_indices(k)] += _RIDGE
+            matrix[np.diag_indices(k)] += ridge
             step = _solve_psd(matrix, right)
         else:
-            step = _solve_sparse(rows, columns, values, k, right)
+            step = _solve_sparse(rows, columns, values, k, right, ridge)
     except (np.linalg.LinAlgError, RuntimeError, ValueError):  # singular, or overflowed
         return None
     step = step / root
     return step if np.isfinite(step).all() else None
 
 
-def _solve_sparse(rows, columns, values, k, right):  # type: ignore[no-untyped-def]
+def _solve_sparse(rows, columns, values, k, right, ridge):  # type: ignore[no-untyped-def]
     """By a symmetric elimination, or by least squares where that breaks down and k is small."""
     matrix = sparse.coo_array((values, (rows, columns)), shape=(k, k)).tocsc()
-    matrix = matrix + _RIDGE * sparse.eye_array(k, format="csc")
+    matrix = matrix + ridge * sparse.eye_array(k, format="csc")
     options = {"SymmetricMode": True}  # pivots are taken as they come: that keeps the fill low
     try:
         step = splu(matrix, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve(right)
