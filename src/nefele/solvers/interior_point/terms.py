@@ -20,7 +20,7 @@ from nefele.solvers.interior_point.some import Some
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
 _ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
 _REFINED, _ACCURATE = 40, 1e-9  # most solves for what is left, and how little is left to the last
-_SLOW = 1.0  # shrinking of what is left from which on they are vain
+_ROUNDING = 1e-4  # share of the right side that rounding errors may leave
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps
 
 
@@ -151,21 +151,21 @@ class Terms:
         """Solve the Newton system for dw, shape (n_nodes, d), and direct all cones by it.
 
         Where rows or faces are nearly met, C is huge and rounding errors of D dw and X dw count:
-        the equation is solved again for what these leave of the right side, more than once where
-        that is much.
+        the equation is solved again for what these leave of the right side, as long as that
+        shrinks. Once only where much is left: that is not by rounding errors alone.
         """
         dw, change, flow = factor.solve(right)
         rows = self._row_change(dw)
-        enough, before = _ACCURATE * np.abs(right).max(), np.inf
+        size, before = np.abs(right).max(), np.inf
         for _ in range(_REFINED if self.again else 0):
             left = right - self._product(dw, flow, rows)
             error = np.abs(left).max()
-            if not error < _SLOW * before:
+            if not error < before:
                 break
             more, before = factor.solve(left), error
             dw, change, flow = dw + more[0], change + more[1], flow + more[2]
             rows = rows + self._row_change(more[0])
-            if error <= enough:
+            if not _ACCURATE * size < error < _ROUNDING * size:
                 break
         self.edges.direct(change, flow, rest)
         if self.rows is not None:
