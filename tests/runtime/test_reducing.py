@@ -51,7 +51,7 @@ def test_a_reduced_solve_lowers_the_objective(penalty):
     problem = posed(penalty=penalty, side=30)
     solver, graph = PrimalDual(polish=False), problem.graph
     state = solver.init(problem, np.zeros((graph.n_nodes, 3)), np.zeros((graph.n_edges, 3)))
-    for _ in range(100):
+    for _ in range(200):
         solver.step(problem, state)
     early, u = state.iteration.unrelaxed()
     made, found = driven(problem, 3, lambda part: reduced(part, early[part.nodes], u[part.edges]))
