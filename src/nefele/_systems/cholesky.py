@@ -32,7 +32,7 @@ class Fronts:
     >>> blocks = np.concatenate([4 * np.ones((9, 1, 1)), -np.ones((graph.n_edges, 1, 1))])
     >>> apply = Fronts.of(graph).factorise(blocks, 0.0)
     >>> float(apply(np.ones(9))[4])
-    0.875
+    1.125
     """
 
     def __init__(self, graph: Graph) -> None:

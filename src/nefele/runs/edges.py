@@ -139,8 +139,8 @@ def edge_graph(
 def idle_note(name: str, known: NDArray[Any], idle: NDArray[Any]) -> str:
     """What becomes of nodes of an edge file that have no rows."""
     return (
-        f"{len(idle)} of {len(known)} nodes of {name} have no rows and get their model from their "
-        f"neighbours: {describe(idle)}."
+        f"{len(idle)} of {len(known)} nodes of {name} have no rows and get their model from the "
+        f"nodes that they are coupled to: {describe(idle)}."
     )
 
 

@@ -19,8 +19,17 @@ from nefele.runs.inputs import Inputs
 from nefele.runs.pipeline import Stages
 from nefele.runs.rivals import column_of, rivals_in, rivals_text
 from nefele.runs.spreadsheets import write_csv
-from nefele.runs.wording import MADE_OF_NOISE, METRICS, PRICED, edge_notes, missed_notes
+from nefele.runs.wording import (
+    MADE_OF_NOISE,
+    METRICS,
+    PRICED,
+    edge_notes,
+    missed_notes,
+    noise_notes,
+    unused_graph_note,
+)
 from nefele.selection import Verdict
+from nefele.selection.verdict import COUPLED
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -157,7 +166,12 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
     # What reading the rows brought to light is not to be read in a private report.
     seen = inputs.notes if stages.spent is None else ()
     notes = [*seen, *edge_notes(stages.chosen, stages.alphas, searched)]
+    summary = _summary(config, stages, found)
+    if "coupling" in summary and inputs.graph is not None and "graph" not in summary["coupling"]:
+        notes.append(unused_graph_note(summary["coupling"]))
     if stages.spent is not None:
+        if config.task == "regression":
+            notes += noise_notes(summary["scores"][COUPLED], (config.bounds or {})["y"])
         notes += [*stages.spent.text().split("\n"), PRICED if config.price else MADE_OF_NOISE]
     notes += (
         _never_held(config, found) + missed_notes(missed, config.tol) + path["warnings"].tolist()
@@ -187,7 +201,7 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
         "advice": Status(status).advice,
         "gap": finite(float(path["gap"])),
         "tol": config.tol,
-        "summary": _summary(config, stages, found),
+        "summary": summary,
         "notes": notes,
     }
 

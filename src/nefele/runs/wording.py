@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nefele._checks import Array
 
 PRICE = "price.svg"
@@ -100,6 +102,43 @@ def edge_notes(chosen: int, alphas: Array, automatic: bool) -> list[str]:
     if chosen == len(alphas) - 1:
         return ["The best alpha is the least tried: hardly any coupling."]
     return []
+
+
+def unused_graph_note(words: str) -> str:
+    """What became of a graph that has no part in the coupling that was chosen.
+
+    Examples
+    --------
+    >>> unused_graph_note("personal slopes by the centre")[:52]
+    'The graph has no part in the models: it was not foun'
+    """
+    return (
+        "The graph has no part in the models: it was not found to predict better than "
+        f"{words}. Its neighbours may be no more alike than other nodes; nefele graph compares "
+        "graphs."
+    )
+
+
+def noise_notes(error: float, y: Any) -> list[str]:
+    """A note when predictions are worse than a constant within the bounds of the target can be.
+
+    Examples
+    --------
+    >>> noise_notes(99.0, (0, 20))
+    []
+    >>> noise_notes(2879.0, (0, 40))[0][:52]
+    'The predictions are noise: their error is 2879, whil'
+    """
+    low, high = (-y, y) if np.isscalar(y) else y
+    most = ((high - low) / 2) ** 2
+    if error <= most:
+        return []
+    return [
+        f"The predictions are noise: their error is {error:.4g}, while the middle of the bounds of "
+        f"the target, {(low + high) / 2:g}, has one of at most {most:.4g} for any rows. Take a "
+        "larger epsilon, more rows per node, or narrower bounds; nefele.privacy.price tells "
+        "beforehand, and --price beside the fit."
+    ]
 
 
 def missed_notes(counts: dict[str, int], tol: float) -> list[str]:
