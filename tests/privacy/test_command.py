@@ -154,3 +154,15 @@ def test_the_key_of_a_run_does_not_tell_which_data_it_had(place):
     again = run(*PRIVATE, *options, cwd=place)  # the same folder is still known
     assert again.returncode == 0, again.stderr
     assert len(Budget(path=place / "rows.csv.budget").releases) == 2
+
+
+def test_predictions_that_are_noise_are_called_so(place):
+    few = (place / "rows.csv").read_text().splitlines()
+    (place / "rows.csv").write_text("\n".join([few[0], *few[1::16]]) + "\n")  # five rows each
+    noisy = [*PRIVATE, "--out", "noisy", "--json"]
+    noisy[noisy.index("--epsilon") + 1] = "0.1"
+    done = run(*noisy, cwd=place)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((place / "noisy" / "run.json").read_text())
+    assert facts["summary"]["scores"]["nefele"] > 16
+    assert any("The predictions are noise" in note for note in facts["notes"])

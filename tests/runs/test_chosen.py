@@ -58,6 +58,18 @@ def test_with_a_graph_it_may_share_the_coupling(tmp_path):
     assert "graph" in dict(facts["theory"])["coupling"]
     found = folder.load_path()
     assert found["coef"].shape[1] == 20 and len(found["nodes"]) == 20
+    assert not any("The graph has no part" in note for note in facts["notes"])
+
+
+def test_a_graph_without_a_part_in_the_coupling_is_named(tmp_path):
+    files(tmp_path)
+    names = np.random.default_rng(1).permutation([f"n{i}" for i in range(21)]).tolist()
+    pl.DataFrame({"source": names[:-1], "target": names[1:]}).write_csv(tmp_path / "edges.csv")
+    _, facts = run(tmp_path, graph=True)
+    assert "graph" not in facts["summary"]["coupling"]
+    notes = " ".join(facts["notes"])
+    assert "The graph has no part in the models" in notes
+    assert "get their model from the nodes that they are coupled to: 'n20'" in notes
 
 
 def test_a_finished_run_is_not_repeated_and_a_lost_model_is_missed(tmp_path):
