@@ -98,10 +98,14 @@ def path_points(model: GTVBase, design: Design, alphas: Array) -> Iterator[Resul
 
 def clusters_along(model: GTVBase, design: Design, points: list[Result]) -> NDArray[np.int64]:
     """Cluster of each node at each point of a path, shape (n_alphas, n_nodes)."""
-    (own,) = path_points(model, design, np.zeros(1))
-    parts = [design.coupled_part(point.w) for point in (own, *points)]
     problem = design.problem
-    table = cluster_table(problem.graph, parts[0], parts[1:], problem.loss.labelled)
+    parts = [design.coupled_part(point.w) for point in points]
+    if problem.penalty.is_norm:
+        (own,) = path_points(model, design, np.zeros(1))
+        apart = design.coupled_part(own.w)
+    else:  # nothing is fused, and own fits of few rows may be anywhere
+        apart = max(parts, key=lambda part: float(np.ptp(part, axis=0).max(initial=0.0)))
+    table = cluster_table(problem.graph, apart, parts, problem.loss.labelled)
     if not design.hub:
         return table
     return np.stack([np.unique(row[:-1], return_inverse=True)[1] for row in table])

@@ -81,12 +81,12 @@ def clearest_point(alphas: Array, labels: NDArray[Any], most: int) -> int | None
 
 
 def cluster_table(
-    graph: Graph, own: Array, points: list[Array], labelled: NDArray[np.bool_]
+    graph: Graph, apart: Array, points: list[Array], labelled: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Cluster of each node at each point of a path, shape (n_alphas, n_nodes).
 
-    Equal is measured by the spread of `own`, the nodes' own fits of the coupled parameters: one
-    scale along the whole path. `labelled` marks the nodes with data.
+    Equal is measured by the spread of `apart`, such as the nodes' own fits of the coupled
+    parameters: one scale along the whole path. `labelled` marks the nodes with data.
     """
-    unit = float(np.ptp(own[labelled], axis=0).max(initial=0.0))
+    unit = float(np.ptp(apart[labelled], axis=0).max(initial=0.0))
     return np.stack([clusters_at(graph, part, unit) for part in points])

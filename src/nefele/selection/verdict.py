@@ -168,6 +168,9 @@ class Verdict:
         """One to three plain sentences."""
         return Text(self._sentences())
 
+    def __str__(self) -> str:
+        return str(self.text())
+
     def _repr_html_(self) -> str:
         errors = {name: f"{error:.4g}" for name, error in self.scores}
         return facts(self.text(), {"nodes": len(self.own), **errors} if len(self.own) else {})
