@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from nefele._checks import Array
 
 PRICE = "price.svg"
@@ -129,7 +127,7 @@ def noise_notes(error: float, y: Any) -> list[str]:
     >>> noise_notes(2879.0, (0, 40))[0][:52]
     'The predictions are noise: their error is 2879, whil'
     """
-    low, high = (-y, y) if np.isscalar(y) else y
+    low, high = y if isinstance(y, list | tuple) else (-y, y)
     most = ((high - low) / 2) ** 2
     if error <= most:
         return []
