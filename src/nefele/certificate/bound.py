@@ -45,6 +45,7 @@ Index = NDArray[np.int64]
 _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
 _SLOW = 0.7  # shrinking over two rounds of how far outside flows are, at which it is vain
+_LOST = 10.0  # how far outside, in units of the tolerance, the last solve is not worth while
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
 _ROUGH = 0.2  # accuracy of the rounds that only bring the flow inside its balls
 _ROUNDING = 1e-6  # largest relative error of the dual point's equation that a leak may cover
@@ -149,7 +150,7 @@ def certify(
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     if not bounded and tol > 0 and (fed := routed(problem, dual, u, out)) is not None:
-        found, solved = yield from _bound(problem, dual, *fed, w, objective, only_flow)
+        found, solved = yield from bound(problem, dual, *fed, w, objective, only_flow)
         if solved and found.gap_abs <= tol * abs(objective):
             return found
     while bounded and rough < _ROUNDS:
@@ -160,6 +161,8 @@ def certify(
         if near.outside * abs(objective) <= _MINOR * near.spare:
             break
         if only_flow and not system.direct and near.outside > _SLOW * before[-2]:
+            if near.outside > _LOST * tol > 0:
+                return Certificate(objective, -np.inf, "dual", 0.0, u)
             break  # w is no optimum: its flow has no way into the balls
         before.append(near.outside)
         room = None if u is given else u, out
@@ -171,7 +174,7 @@ def certify(
     for rtol in _accuracies(tol):
         x, give = yield from system.solve(dual, u, out, rtol, start)
         point = (corrected(problem, u, give, x, room[0]), x)
-        found, solved = yield from _bound(problem, dual, *point, w, objective, only_flow)
+        found, solved = yield from bound(problem, dual, *point, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
         if solved and best.leak <= _NEGLIGIBLE * max(best.gap_abs, tol * abs(objective)):
             break
@@ -192,7 +195,7 @@ def objective_of(problem: Posed, w: Array, seen: Array) -> Program[float]:
     return (yield from total(value + variation(problem, seen) if problem.coupled else value))
 
 
-def _bound(
+def bound(
     problem: Posed,
     dual: DualPoint,
     u: Array,

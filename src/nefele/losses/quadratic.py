@@ -55,7 +55,11 @@ class BoundQuadratic(BoundLoss):
         return affine_prox(self._eigen, self.b, step)
 
     def minimise(self) -> Array:
-        return least_norm(self._eigen, self.b)
+        return self.least_norm(self.b)
+
+    def least_norm(self, right: Array) -> Array:
+        """H_i^+ right_i of each node, shape (n_nodes, d)."""
+        return least_norm(self._eigen, right)
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         part = BoundQuadratic(self.H[nodes], self.b[nodes], self.c[nodes])

@@ -193,7 +193,11 @@ class BoundSquared(BoundPointwise):
                 inverse = np.linalg.pinv(X, rcond=max(X.shape[1:]) * np.finfo(float).eps)
                 w[nodes] = (inverse @ y[..., None])[..., 0]
             return w
-        return least_norm(self._eigen, self.b)
+        return self.least_norm(self.b)
+
+    def least_norm(self, right: Array) -> Array:
+        """H_i^+ right_i of each node, shape (n_nodes, d)."""
+        return least_norm(self._eigen, right)
 
 
 class SquaredDual(QuadraticDual):

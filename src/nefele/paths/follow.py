@@ -6,9 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nefele._checks import Array
+from nefele.paths.between import average
 from nefele.problem import Problem
 from nefele.result import Result, Status
 from nefele.solvers import solve
+from nefele.solvers.loop import proven
+
+_LARGE = 50_000  # numbers in u from which points between two others are taken from them
+_APART = 2.0  # ratio of their lams, at most
+_FARTHEST = 4  # points from one solve to the next
+_WELL = 0.1  # gap of the points between, in units of the tolerance, at which to go farther
 
 
 def whole_solve(problem: Problem, solver: Any = "auto", **options: Any) -> Result:
@@ -31,7 +38,9 @@ def follow(
 ) -> Iterator[Result]:
     """Solutions for these lams in turn, each started at the one before, the first at `start`.
 
-    An interrupted solve raises KeyboardInterrupt; `options` are those of `nefele.solve`.
+    An interrupted solve raises KeyboardInterrupt; `options` are those of `nefele.solve`. Where a
+    solve takes long, points farther on come first: the average of two of them is often good enough
+    between them, and its flow, feasible as theirs are, proves it.
 
     Examples
     --------
@@ -41,10 +50,62 @@ def follow(
     >>> [float(result.w[0, 0].round(3)) for result in follow(problem, [6.0, 1.0])]
     [2.0, 0.5]
     """
+    values = [float(lam) for lam in lams]
     w, u = (None, None) if start is None else start
-    for lam in lams:
-        problem = problem.with_lam(float(lam))
-        flow = problem.inside(u) if u is not None and problem.coupled else None
-        result = whole_solve(problem, solver, w0=w, u0=flow, **options)
-        w, u = result.w, result.u
+    last: Result | None = None
+    k, leap = 0, 2
+    while k < len(values):
+        ahead = values[k : k + _reach(last, values[k : k + leap], options.get("tol"))]
+        here = problem.with_lam(ahead[-1])
+        flow = here.inside(u) if u is not None and here.coupled else None
+        result = whole_solve(here, solver, w0=w, u0=flow, **options)
+        inner: list[Result] = []
+        if last is not None and len(ahead) > 1:
+            inner = _between(ahead[:-1], last, result, solver, options)
+            leap = _next_leap(leap, inner, options["tol"])
+        yield from inner
         yield result
+        w, u, last = result.w, result.u, result
+        k += len(ahead)
+
+
+def _reach(last: Result | None, ahead: list[float], tol: float | None) -> int:
+    """How many points the next solve goes on, those in between being left for later."""
+    if last is None or tol is None or not last.converged:
+        return 1
+    large = last.u.size >= _LARGE and last.problem.loss.affine_grad
+    return sum(last.problem.lam <= _APART * lam for lam in ahead) or 1 if large else 1
+
+
+def _next_leap(leap: int, inner: list[Result], tol: float) -> int:
+    """Farther while averages are much better than they need to be, nearer where some are not."""
+    if any(result.n_iter for result in inner):
+        return max(leap // 2, 2)
+    well = all(result.gap <= _WELL * tol for result in inner)
+    return min(2 * leap, _FARTHEST) if well else leap
+
+
+def _between(
+    lams: list[float], above: Result, below: Result, solver: Any, options: dict[str, Any]
+) -> list[Result]:
+    """Solutions between two others, in descending order: averages, or solves that begin there."""
+    if not lams:
+        return []
+    k = len(lams) // 2
+    middle = _average(above.problem.with_lam(lams[k]), above, below, solver, options)
+    return [
+        *_between(lams[:k], above, middle, solver, options),
+        middle,
+        *_between(lams[k + 1 :], middle, below, solver, options),
+    ]
+
+
+def _average(
+    problem: Problem, above: Result, below: Result, solver: Any, options: dict[str, Any]
+) -> Result:
+    """The average of two solutions if it proves itself, or a solve from it."""
+    w, u = average(problem, above, below)
+    found = proven(problem, w, u, options["tol"]) if below.converged else None
+    if found is not None:
+        return found
+    return whole_solve(problem, solver, w0=w, u0=problem.inside(u), **options)

@@ -1,0 +1,31 @@
+"""The bound of a flow that needs no correction: no system to solve.
+
+Flows of bounds are feasible, and so are their averages: each D^T u_i lies where the conjugate of
+L_i is finite, and a flow between two that fit lam_1 and lam_2 fits the lam between them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nefele._checks import Array
+from nefele.certificate.bound import Certificate, bound, objective_of
+from nefele.certificate.posed import Posed
+from nefele.losses.quadratic import QuadraticDual
+from nefele.program import run_alone
+
+
+def certify_feasible(problem: Posed, w: Array, u: Array) -> Certificate | None:
+    """Bound objective(w) - optimum by the flow u as it is; None where that proves nothing.
+
+    For whole problems with quadratic losses, whose duals follow from the flow.
+    """
+    out = problem.outflow(u)
+    dual = problem.loss.dual_point(w, -out)
+    if not (isinstance(dual, QuadraticDual) and problem.whole and problem.coupled):
+        return None
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        x = dual.point - dual.loss.least_norm(dual.loss.b - out)
+        objective = run_alone(objective_of(problem, w, w))
+        found, feasible = run_alone(bound(problem, dual, u, x, w, objective, False))
+    return found if feasible else None
