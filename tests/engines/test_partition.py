@@ -12,6 +12,7 @@ from nefele.engines.tables import read_index, read_part
 from nefele.losses import Logistic
 from nefele.solvers import PrimalDual
 from tests.engines.problems import posed, written
+from tests.engines.store import store
 
 STEPS = PrimalDual(polish=False)
 
@@ -214,6 +215,30 @@ def test_paths_of_an_object_store_are_those_that_polars_understands(tmp_path, pr
         solve_parts(f"{stored}/parts", f"{stored}/fit", **options)
     with pytest.raises(ValueError, match=r"has a file index\.parquet"):
         partition(data, edges, parts=2, out=f"{stored}/parts", **NAMES)
+
+
+def test_parts_in_a_store_that_speaks_the_protocol_of_s3(tmp_path, problem, monkeypatch):
+    data, edges = written(tmp_path, problem)
+    with store() as (address, files):
+        for name, value in {
+            "ENDPOINT_URL": address,
+            "ALLOW_HTTP": "true",
+            "REGION": "here",
+            "ACCESS_KEY_ID": "someone",
+            "SECRET_ACCESS_KEY": "something",
+        }.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        for path in (data, edges):
+            files[f"/houses/{path.name}"] = path.read_bytes()
+        given = [f"s3://houses/{path.name}" for path in (data, edges)]
+        partition(*given, parts=2, out="s3://houses/parts", **NAMES)
+        options = {"lam": problem.lam, "intercept": False, "engine": "in_process", "tol": 1e-6}
+        fit = solve_parts("s3://houses/parts", "s3://houses/fit", **options)
+        found = fit.parameters().sort("place").collect()
+    assert {"/houses/parts/index.parquet", "/houses/fit/result.parquet"} <= files.keys()
+    assert fit.converged
+    w = found.drop("place").to_numpy()
+    assert problem.objective(w) <= (1 + 1e-6) * solve(problem, tol=1e-9).objective
 
 
 def test_the_result_is_strict_json(tmp_path, problem):
