@@ -27,7 +27,6 @@ _MOST_UNKNOWNS = 3000  # of a sparse one, and its
 _MOST_ENTRIES = 300_000
 _RIDGE, _HELD = 1e-13, 1e-10  # relative to a unit diagonal, far from the optimum and near it
 _ROUNDS, _FEW_ROUNDS = 30, 8  # Newton steps far from the optimum and near it
-_WORK = 8e8  # steps times cubed unknowns above which there are fewer of them
 _LEVEL = 1e-3  # slope, relative to the first, at which a line search may stop
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
@@ -64,9 +63,8 @@ def polish(
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
         w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
-    groups, k = groups_of(problem, fused)
-    ended = False
-    for _ in range(_FEW_ROUNDS if near else _rounds(k)):
+    for _ in range(_FEW_ROUNDS if near else _ROUNDS):
+        groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
             return None
         w = group_means(groups, k, w)
@@ -75,12 +73,10 @@ def polish(
             return None
         w, progress = _search(problem, w, move)
         merged = fused | _vanished(problem, w)
-        ended = progress <= 1e-14 * abs(problem.objective_at_zero)
-        if ended and np.array_equal(merged, fused):
+        if progress <= 1e-14 * abs(problem.objective_at_zero) and np.array_equal(merged, fused):
             break
         fused = merged
-        groups, k = groups_of(problem, fused)
-    return Polished(w, matching_flow(problem, w, u), problem.objective(w), near or ended)
+    return Polished(w, matching_flow(problem, w, u), problem.objective(w))
 
 
 def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
@@ -106,11 +102,6 @@ def groups_of(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
         groups[:, j] = labels + total
         total += count
     return groups, total
-
-
-def _rounds(k: int) -> int:
-    """Newton steps that k unknowns are worth: the last ones gain little and cost as much."""
-    return int(min(max(_WORK / max(k, 1) ** 3, 2), _ROUNDS))
 
 
 def _affordable(problem: Problem, k: int) -> bool:
