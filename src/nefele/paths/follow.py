@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nefele._checks import Array
-from nefele.paths.between import average
+from nefele.paths.between import average, proven_average, same_clusters
 from nefele.problem import Problem
 from nefele.result import Result, Status
 from nefele.solvers import solve
-from nefele.solvers.loop import proven
 
 _LARGE = 50_000  # numbers in u from which points between two others are taken from them
 _APART = 2.0  # ratio of their lams, at most
@@ -40,7 +39,8 @@ def follow(
 
     An interrupted solve raises KeyboardInterrupt; `options` are those of `nefele.solve`. Where a
     solve takes long, points farther on come first: the average of two of them is often good enough
-    between them, and its flow, feasible as theirs are, proves it.
+    between them, and its flow, feasible as theirs are, proves it. And clusters that stay the same
+    are moved without iterations.
 
     Examples
     --------
@@ -53,12 +53,14 @@ def follow(
     values = [float(lam) for lam in lams]
     w, u = (None, None) if start is None else start
     last: Result | None = None
-    k, leap = 0, 2
+    k, leap, steady = 0, 2, _Patience()
     while k < len(values):
         ahead = values[k : k + _reach(last, values[k : k + leap], options.get("tol"))]
         here = problem.with_lam(ahead[-1])
-        flow = here.inside(u) if u is not None and here.coupled else None
-        result = whole_solve(here, solver, w0=w, u0=flow, **options)
+        result = _held(here, last, options["tol"], steady) if _large(last) else None
+        if result is None:
+            flow = here.inside(u) if u is not None and here.coupled else None
+            result = whole_solve(here, solver, w0=w, u0=flow, **options)
         inner: list[Result] = []
         if last is not None and len(ahead) > 1:
             inner = _between(ahead[:-1], last, result, solver, options)
@@ -69,12 +71,41 @@ def follow(
         k += len(ahead)
 
 
+class _Patience:
+    """Whether to try again: after each vain try one time more is left out."""
+
+    def __init__(self) -> None:
+        self.vain = self.left = 0
+
+    def over(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+    def note(self, vain: bool) -> None:
+        self.vain = self.left = self.vain + 1 if vain else 0
+
+
+def _held(problem: Problem, last: Result | None, tol: float, steady: _Patience) -> Result | None:
+    """The solution where the clusters stay those of the last one; None where they do not."""
+    if last is None or not (problem.coupled and problem.penalty.is_norm and steady.over()):
+        return None
+    found = same_clusters(problem, last, tol)
+    steady.note(vain=found is None)
+    return found
+
+
+def _large(last: Result | None) -> bool:
+    """Whether the last solution is known to be good, of a problem that takes long."""
+    if last is None or not last.converged:
+        return False
+    return last.u.size >= _LARGE and last.problem.loss.affine_grad
+
+
 def _reach(last: Result | None, ahead: list[float], tol: float | None) -> int:
     """How many points the next solve goes on, those in between being left for later."""
-    if last is None or tol is None or not last.converged:
+    if last is None or tol is None or not _large(last):
         return 1
-    large = last.u.size >= _LARGE and last.problem.loss.affine_grad
-    return sum(last.problem.lam <= _APART * lam for lam in ahead) or 1 if large else 1
+    return sum(last.problem.lam <= _APART * lam for lam in ahead) or 1
 
 
 def _next_leap(leap: int, inner: list[Result], tol: float) -> int:
@@ -105,7 +136,9 @@ def _average(
 ) -> Result:
     """The average of two solutions if it proves itself, or a solve from it."""
     w, u = average(problem, above, below)
-    found = proven(problem, w, u, options["tol"]) if below.converged else None
+    found = proven_average(problem, w, u, options["tol"]) if below.converged else None
+    if found is None and problem.penalty.is_norm:
+        found = same_clusters(problem, below, options["tol"])
     if found is not None:
         return found
     return whole_solve(problem, solver, w0=w, u0=problem.inside(u), **options)

@@ -21,7 +21,6 @@ from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
 from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState, iterated
 
-_NEWTON = 300  # unknowns of a reduced problem up to which Newton steps pay
 _NEAR = 0.05  # gap below which a settled flow is better to go on from
 _ROUNDS = 8  # of settling a flow
 _MOST_STEPS = 2000  # on each problem of clusters
@@ -131,4 +130,4 @@ class Merging(PrimalDual):
         return w, Certificate(objective, lower, "dual", 0.0, u, lower)
 
     def _moved(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        return reduced_solve(problem, iterated, w, u, most=_NEWTON)
+        return reduced_solve(problem, iterated, w, u)

@@ -23,15 +23,16 @@ from nefele.solvers.primal_dual.polish import Polished, matching_flow, polish
 Moves = Callable[[Problem, Array, Array], tuple[Array, Array]]
 
 _UNREDUCED = 1000  # unknowns up to which Newton steps beat iterations without a reduction
+NEWTON = 300  # unknowns of a reduced problem up to which they beat iterations
 
 
 def reduced_solve(
-    problem: Problem, iterate: Moves, w: Array, u: Array, most: int | None = None
+    problem: Problem, iterate: Moves, w: Array, u: Array, most: int | None = NEWTON
 ) -> Polished | None:
     """A point with the groups that u holds together moved as wholes; None if that is no use.
 
-    `iterate` brings a point of the quotient problem nearer to its optimum. `most` unknowns are
-    left to Newton steps; by default as many as these can take.
+    `iterate` brings a point of the quotient problem nearer to its optimum. Up to `most` unknowns
+    are left to Newton steps; None: as many as these can take, for a result in many digits.
     """
     loss = problem.loss
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth

@@ -16,13 +16,14 @@ from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
-from nefele.solvers.primal_dual.quotient import reduced_solve
+from nefele.solvers.primal_dual.quotient import NEWTON, reduced_solve
 from nefele.solvers.steps import adapt, first_steps, scaled, typical_sizes
 
 # Step scale after the first stage, in units of (spread of local fits) / (lam mean A).
 _HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
 _MOST_SPARED = 3  # times in a row
 _REDUCED = 100  # iterations on a reduced problem
+_FINE = 1e-7  # tolerance below which large reduced problems are worth Newton steps too
 _SCALARS = ("gamma", "last", "pace", "turn", "spared", "guess")
 
 
@@ -117,7 +118,7 @@ class PrimalDual(Solver[PrimalDualState]):
         w, u = state.iteration.unrelaxed(self.relax if exact else None)
         if exact:
             return w, problem.certificate(w, u)
-        better, objective = self._improve(problem, w, u), problem.objective(w)
+        better, objective = self._improve(problem, w, u, tol), problem.objective(w)
         if better is not None and better.objective <= objective:
             w, objective = better.w, better.objective
             state.iteration.set_w(w)
@@ -189,9 +190,10 @@ class PrimalDual(Solver[PrimalDualState]):
         _set_steps(problem, state)
         state.iteration.take(arrays)
 
-    def _improve(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        reduces = self.polish and problem.graph.plain
-        return reduced_solve(problem, iterated, w, u) if reduces else None
+    def _improve(self, problem: Problem, w: Array, u: Array, tol: float = 1.0) -> Polished | None:
+        if not (self.polish and problem.graph.plain):
+            return None
+        return reduced_solve(problem, iterated, w, u, most=None if tol < _FINE else NEWTON)
 
     def adapt(self, problem: Problem, state: PrimalDualState, gap: float) -> None:
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
