@@ -11,8 +11,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_all
 from nefele.certificate import certify_feasible
 from nefele.problem import Problem
 from nefele.result import Result
@@ -58,6 +60,6 @@ def _still(problem: Problem, w: Array, u: Array) -> tuple[Array, Array]:
     return w, u
 
 
-def _joined(result: Result) -> Array:
+def _joined(result: Result) -> NDArray[np.bool_]:
     """Edges over which nothing differs."""
-    return np.asarray((result.problem.graph.diff(result.w) == 0).all(axis=1))
+    return row_all(result.problem.graph.diff(result.w) == 0)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_largest
 from nefele.penalties.base import _INSIDE, Penalty
 
 
@@ -29,7 +30,7 @@ class L1Norm(Penalty):
         return np.abs(v).sum(axis=1)
 
     def dual_norm(self, u: Array) -> Array:
-        return np.abs(u).max(axis=1)
+        return row_largest(u)
 
     def prox_conjugate(self, v: Array, scale: Array, step: Array) -> Array:
         return np.clip(v, -scale[:, None], scale[:, None])

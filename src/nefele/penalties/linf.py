@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_largest
 from nefele.penalties.base import Penalty
 
 
@@ -35,7 +36,7 @@ class LinfNorm(Penalty):
     is_norm = True
 
     def value(self, v: Array) -> Array:
-        return np.abs(v).max(axis=1)
+        return row_largest(v)
 
     def dual_norm(self, u: Array) -> Array:
         return np.abs(u).sum(axis=1)

@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_largest
 from nefele.penalties.base import Penalty
 from nefele.penalties.l1 import L1Norm
 from nefele.penalties.l2 import L2Norm
@@ -18,7 +19,7 @@ _EXACT: dict[float, Penalty] = {1.0: L1Norm(), 2.0: L2Norm(), math.inf: LinfNorm
 
 
 def _p_norm(v: Array, p: float) -> Array:
-    largest = np.abs(v).max(axis=1)
+    largest = row_largest(v)
     safe = np.where(largest > 0, largest, 1.0)
     return largest * ((np.abs(v) / safe[:, None]) ** p).sum(axis=1) ** (1 / p)
 

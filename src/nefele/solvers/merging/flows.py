@@ -20,6 +20,7 @@ from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
 from nefele._kernels.groups import group_means
+from nefele._kernels.short_rows import row_all
 from nefele._systems.fill import dissected_seconds
 from nefele._systems.laplacian import conjugate_gradients, laplacian
 from nefele.problem import Problem
@@ -67,7 +68,7 @@ def settle(
     """
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
-    inner = np.asarray((diff == 0).all(axis=1))
+    inner = row_all(diff == 0)
     if firm:
         u = np.where(inner[:, None], u, scale[:, None] * penalty.gradient(diff))
     clusters, push = graph.joined(inner), problem.loss.grad(w)

@@ -17,6 +17,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_all, row_largest
 from nefele.problem import Problem
 
 Index = NDArray[np.int64]
@@ -86,7 +87,7 @@ def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
     if not problem.penalty.is_norm:
         return flow
     entrywise = problem.penalty.entrywise
-    held = (diff == 0) if entrywise else (diff == 0).all(axis=1, keepdims=True)
+    held = (diff == 0) if entrywise else row_all(diff == 0)[:, None]
     return np.where(held, u, flow)
 
 
@@ -125,7 +126,7 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
         return None
     members, summed = _summed(groups, hess, penalty.entrywise)
     parts = [(*_pairs(members, members), summed.ravel())]
-    active = np.flatnonzero(np.abs(diff).max(axis=1) > 0)
+    active = np.flatnonzero(row_largest(diff) > 0)
     if active.size:
         bend = scale[active, None, None] * penalty.curvature(diff[active])
         ends = (groups[graph.head[active]], groups[graph.tail[active]])
@@ -207,7 +208,7 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
     """Exact line search on [0, 1] by the sign of the slope; returns the point and the decrease."""
     graph, loss = problem.graph, problem.loss
     diff, change = graph.diff(w), graph.diff(move)
-    on = np.flatnonzero(np.abs(change).max(axis=1, initial=0.0) > 0)
+    on = np.flatnonzero(row_largest(change) > 0)
     diff, change, scale = diff[on], change[on], problem.scale[on]
     ends = [float(np.vdot(loss.grad(w + t * move), move)) for t in (0.0, 1.0)]
 
@@ -236,7 +237,7 @@ def _vanished(problem: Problem, w: Array) -> NDArray[np.bool_]:
     small = diff <= _NEGLIGIBLE * np.ptp(w, axis=0)
     if problem.penalty.entrywise:
         return small
-    return np.repeat(small.all(axis=1, keepdims=True), problem.d, axis=1)
+    return np.repeat(row_all(small)[:, None], problem.d, axis=1)
 
 
 def _first_rise(slope: Callable[[float], float], start: float) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nefele._checks import Array
+from nefele._kernels.short_rows import row_all
 from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.losses.squared import BoundSquared
@@ -38,7 +39,7 @@ def reduced_solve(
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth
     if not (quadratic and problem.coupled and problem.penalty.is_norm):
         return polish(problem, w, u)
-    fused = np.asarray(problem.penalty.fused(u, problem.scale).all(axis=1))
+    fused = row_all(problem.penalty.fused(u, problem.scale))
     labels = problem.graph.joined(fused)
     k = int(labels.max()) + 1
     if k > problem.graph.n_nodes / 2:  # hardly reduced
@@ -69,7 +70,7 @@ def same_clusters(
     loss, graph = problem.loss, problem.graph
     if not (isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth and problem.coupled):
         return None
-    labels = graph.joined(np.asarray((graph.diff(w) == 0).all(axis=1)))
+    labels = graph.joined(row_all(graph.diff(w) == 0))
     k = int(labels.max()) + 1
     if k > graph.n_nodes / 2:
         return None
