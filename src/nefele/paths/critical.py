@@ -14,7 +14,8 @@ import numpy as np
 from nefele._checks import Array
 from nefele._kernels.groups import group_means, group_sums
 from nefele._systems.forest import Forest
-from nefele._systems.grounded import laplacian_direct, potential
+from nefele._systems.grounded import laplacian_direct
+from nefele._systems.laplacian import conjugate_gradients, laplacian
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import Status
@@ -23,6 +24,7 @@ from nefele.solvers import solve
 _NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties start
 _MOST_DOUBLINGS = 60
 _REWEIGHTINGS = 12
+_ACCURACY, _MOST_STEPS = 1e-4, 500  # of their potentials, whose errors the forest carries
 _DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
 
 
@@ -97,25 +99,29 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
         return best
     least = _congestion(problem, best)
     weight = graph.weight[:, None]
-    give = weight.copy()
+    give, x = weight.copy(), None
     for _ in range(_REWEIGHTINGS):
-        flow = give * graph.diff(_potential(graph, give, demand))
+        x, near = _potential(graph, give, demand, x)
+        flow = give * graph.diff(x)
         flow += forest.carry(one, demand - graph.div(flow))[1]
         load = np.abs(flow) if penalty.entrywise else penalty.dual_norm(flow)[:, None]
         load = load / weight
         top = load.max(axis=0)
         if top.max() < least:
             best, least = flow, float(top.max())
+        if not near:  # conductances of very different sizes
+            break
         top = np.where(top > 0, top, 1.0)
         give = give / (0.1 + load / top)
     return best
 
 
-def _potential(graph: Graph, give: Array, demand: Array) -> Array:
-    """Potentials x with D^T C D x = demand, nearly."""
+def _potential(graph: Graph, give: Array, demand: Array, start: Array | None) -> tuple[Array, bool]:
+    """Potentials x with D^T C D x = demand, nearly, and whether they are near enough."""
     if graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes:
-        return laplacian_direct(graph, give, demand)
-    return potential(graph, give, demand, 1e-6)[0]
+        return laplacian_direct(graph, give, demand), True
+    system = laplacian(graph, give, columns=demand.shape[1])
+    return conjugate_gradients(system, demand, _ACCURACY, start, _MOST_STEPS)
 
 
 def local_fits(problem: Problem) -> Array:
