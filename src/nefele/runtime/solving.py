@@ -22,11 +22,8 @@ from nefele.runtime.reducing import reduced
 from nefele.runtime.saved import SavedPart
 from nefele.solvers.base import settled
 from nefele.solvers.loop.best import Best
-from nefele.solvers.loop.stages import fallen, stage_length, stalled
+from nefele.solvers.loop.stages import fallen, sparing, stage_length, stalled
 from nefele.solvers.steps import Pace, adapt, first_steps, scaled
-
-_HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
-_MOST_SPARED = 3  # times in a row
 
 
 def solve_part(
@@ -160,9 +157,8 @@ class _Solve:
         seen = yield from part.seen(w, "parameters")
         objective = yield from objective_of(part, w, seen)
         self.guess = relative_gap(self.best.problem, objective, likely)
-        hopeless = self.guess > _HOPELESS * tol and not last
-        self.spared = self.spared + 1 if hopeless else 0
-        if self.spared % (_MOST_SPARED + 1) == 0:
+        self.spared = sparing(self.spared, self.guess, tol, last)
+        if not self.spared:
             return None
         return Certificate(objective, -np.inf, "none", 0.0, u, objective - likely)
 

@@ -13,6 +13,7 @@ from nefele.problem import Problem
 from nefele.program import run_alone
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State, settled
+from nefele.solvers.loop.stages import sparing
 from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
@@ -20,8 +21,6 @@ from nefele.solvers.primal_dual.quotient import NEWTON, reduced_solve
 from nefele.solvers.steps import adapt, first_steps, scaled, typical_sizes
 
 # Step scale after the first stage, in units of (spread of local fits) / (lam mean A).
-_HOPELESS = 1.5  # guessed gap, in units of the tolerance, at which a certificate may be spared
-_MOST_SPARED = 3  # times in a row
 _REDUCED = 100  # iterations on a reduced problem
 _FINE = 1e-7  # tolerance below which large reduced problems are worth Newton steps too
 _SCALARS = ("gamma", "last", "pace", "turn", "spared", "guess")
@@ -146,15 +145,11 @@ class PrimalDual(Solver[PrimalDualState]):
         objective: float,
         tol: float,
     ) -> Certificate | None:
-        """A guess instead of a certificate that will not be good enough, by that same guess.
-
-        Not more than a few times in a row, since it is only a guess.
-        """
+        """A guess instead of a certificate that will not be good enough, by that same guess."""
         guess = estimate(problem, w, u)
         state.guess = relative_gap(problem, objective, guess)
-        hopeless = state.guess > _HOPELESS * tol and not state.final
-        state.spared = state.spared + 1 if hopeless else 0
-        if state.spared % (_MOST_SPARED + 1) == 0:
+        state.spared = sparing(state.spared, state.guess, tol, state.final)
+        if not state.spared:
             return None
         return Certificate(objective, -np.inf, "none", 0.0, u, objective - guess)
 
