@@ -42,6 +42,8 @@ _COPIED = (
     "group_level_",
     "encoder_",
     "classes_",
+    "coupling_",
+    "candidates_",
     "privacy_",
 )
 

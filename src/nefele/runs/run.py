@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nefele._threads import processor_seconds
+from nefele.privacy import BudgetError
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import DONE, RESULTS, RunFolder, check_writable, file_hash
 from nefele.runs.inputs import read_inputs
@@ -117,8 +118,9 @@ def _work(
         facts["cpu_seconds"] = _spent(before, busy)
         folder.write_facts({**facts, "status": "interrupted"})
         raise
-    except Exception:
-        folder.write_facts({**facts, "status": "failed"})
+    except Exception as error:
+        if not (isinstance(error, BudgetError) and folder.abandon()):
+            folder.write_facts({**facts, "status": "failed"})
         raise
     timings = {"reading": reading, **facts["timings"], "writing": written - start}
     timings["report"] = time.perf_counter() - written
