@@ -41,6 +41,7 @@ def test_without_a_graph_the_centre_joins_the_nodes(tmp_path, task):
     folder, facts = run(tmp_path, task=task)
     assert facts["converged"] and facts["graph"]["n_edges"] == 0
     assert "centre" in facts["graph"]["source"]
+    assert not any("The graph has no part" in note for note in facts["notes"])
     assert dict(facts["theory"])["coupling"].startswith("personal")
     assert any(label.startswith("compared: one model") for label, _ in facts["theory"])
     scores = facts["summary"]["scores"]

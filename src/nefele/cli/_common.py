@@ -204,7 +204,8 @@ def print_scores(facts: dict[str, Any]) -> None:
     from nefele.selection.verdict import COUPLED, OWN, POOLED
 
     summary = facts["summary"]
-    table = Table(title=Text(visible(f"Error at held-out rows ({summary['metric']})")))
+    title = f"Error over all held-out rows ({summary['metric']})"
+    table = Table(title=Text(visible(title)))
     table.add_column("method", no_wrap=True)
     wrong = summary.get("wrong")
     heads = ["error", "vs own", *(["wrong"] if wrong else []), "nodes better", "worse"]
