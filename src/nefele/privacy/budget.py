@@ -113,7 +113,12 @@ class Budget:
 
     @classmethod
     def open(cls, path: Any) -> Budget:
-        """The account in a file that must be there."""
+        """The account in a file that must be there.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         if not os.path.isfile(path) and not os.path.isfile(f"{os.fspath(path)}.head"):
             raise ValueError(
                 f"No budget file {str(path)!r}. Make it by Budget(epsilon, delta, path=...)."
@@ -141,7 +146,13 @@ class Budget:
         return head_of(self._read())
 
     def check_head(self, head: dict[str, Any]) -> None:
-        """Raise ValueError when the account is older than it was at `head`, or another one."""
+        """Raise ValueError when the account is older than it was at `head`, or another one.
+
+        Parameters
+        ----------
+        head : dict
+            As `head` was.
+        """
         if not is_after(self._read(), head):
             raise LedgerError(
                 "The budget must hold all that was spent when this model or run was saved; it is "
