@@ -60,6 +60,10 @@ def test_two_runs_on_the_same_data_add_up(place):
     assert "would bring epsilon to" in said and "or less still fits" in said
     assert len(Budget(path=place / "rows.csv.budget").releases) == 2
     assert not (place / "three").exists()
+    assert "must be that of the budget" in refused(
+        *PRIVATE, "--total-epsilon", "3", "--out", "three", cwd=place
+    )
+    assert not (place / "three").exists()
     report = (place / "one" / "report.html").read_bytes()
     refused(*PRIVATE, "--seed", "1", "--force", "--out", "one", cwd=place)
     assert (place / "one" / "report.html").read_bytes() == report

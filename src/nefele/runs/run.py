@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nefele._threads import processor_seconds
-from nefele.privacy import BudgetError
 from nefele.runs.config import RunConfig
 from nefele.runs.folder import DONE, RESULTS, RunFolder, check_writable, file_hash
 from nefele.runs.inputs import read_inputs
@@ -119,7 +118,8 @@ def _work(
         folder.write_facts({**facts, "status": "interrupted"})
         raise
     except Exception as error:
-        if not (isinstance(error, BudgetError) and folder.abandon()):
+        refused = isinstance(error, ValueError) and pipeline.config.epsilon is not None
+        if not (refused and folder.abandon()):  # such as by the account
             folder.write_facts({**facts, "status": "failed"})
         raise
     timings = {"reading": reading, **facts["timings"], "writing": written - start}
