@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -182,3 +183,9 @@ def test_predictions_that_are_noise_are_called_so(place):
     facts = json.loads((place / "noisy" / "run.json").read_text())
     assert facts["summary"]["scores"]["nefele"] > 16
     assert any("The predictions are noise" in note for note in facts["notes"])
+
+
+def test_a_missing_package_is_no_internal_error(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    said = refused(*PRIVATE, "--delta", "3e-7", "--out", "one", cwd=place)
+    assert 'pip install "nefele[privacy]"' in said and "Internal error" not in said

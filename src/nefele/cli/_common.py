@@ -82,10 +82,15 @@ def memory_message(error: MemoryError) -> str:
 
 @contextmanager
 def input_errors() -> Iterator[None]:
-    """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
+    """Bad input, lost packages, or files that cannot be written: the fix, and exit code 2."""
     try:
         yield
     except ValueError as error:
+        say(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except ImportError as error:
+        if "pip install" not in str(error):
+            raise
         say(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     except OSError as error:
