@@ -231,6 +231,20 @@ def print_scores(facts: dict[str, Any]) -> None:
     Console(highlight=False).print(table)
 
 
+def _drawn_to(coupling: str) -> str:
+    """What a coupling by a centre means, for those who meet the word for the first time.
+
+    Examples
+    --------
+    >>> _drawn_to("personal slopes by the centre")
+    '; each model is drawn to a common one, the centre'
+    """
+    if "centre" not in coupling:
+        return ""
+    more = ", and to those of its neighbours" if "graph" in coupling else ""
+    return f"; each model is drawn to a common one, the centre{more}"
+
+
 def _sentences(facts: dict[str, Any]) -> list[str]:
     from nefele.runs.wording import gap_text
 
@@ -240,7 +254,7 @@ def _sentences(facts: dict[str, Any]) -> list[str]:
     if "penalty" in summary:  # not in runs of older versions
         by = f"Penalty {summary['penalty']}, {by}"
     if "coupling" in summary:
-        by = f"Coupling: {summary['coupling']}."
+        by = f"Coupling: {summary['coupling']}{_drawn_to(summary['coupling'])}."
     lines = [
         summary["verdict"],
         f"{summary['nodes_better']} of {summary['nodes_judged']} nodes do better than with own "
