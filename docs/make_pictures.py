@@ -267,7 +267,7 @@ def draw_maps(folder: Path, suffix: str = "svg") -> Path:
     Z = RemoveAttribute().fit_transform(X, age)
     wage = rng.lognormal(0.0, 0.5, size=(60, 1))
     with matplotlib.rc_context(house_style()):
-        figure, axes = plt.subplots(1, 3, figsize=(11.4, 3.5), layout="constrained")
+        figure, axes = plt.subplots(1, 3, figsize=(9.4, 3.4), layout="constrained")
         plot_removed(X, Z, age, axes[:2])
         plot_cells(KAnonymous(k=10).fit(wage), wage, axes[2])
         for ax in axes:

@@ -51,7 +51,7 @@ def picture() -> Any:
         "clustered": solve(flavours.clustered(data, ring, lam=0.5)).w,
         "personalised": solve(flavours.personalised(data, ring, lam=0.01)).w,
     }
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(7.6, 3.2), sharey=True, layout="constrained")
     for ax, (name, w) in zip(axes, fits.items(), strict=True):
         ax.scatter(*truth.T, marker="x", color="#222222", s=60)
         ax.scatter(*w.T, color="#0072B2", alpha=0.7)

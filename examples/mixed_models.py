@@ -117,7 +117,7 @@ def picture() -> Any:
         {"outside": np.resize([-5.0, 5.0, 15.0], 72), "hour": np.resize(range(24), 72)}
     )
     day = pd.DataFrame({"outside": 5.0, "hour": np.arange(24.0)})
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.4), sharey=True, layout="constrained")
     for ax, alpha, title in zip(axes, (0.0, 0.3), ("each alone", "coupled"), strict=True):
         model = FedRelaxRegressor(
             models, graph=links, node="building", alpha=alpha, X_shared=public, random_state=0

@@ -79,10 +79,10 @@ def picture() -> Any:
     own = fitted()["own pictures only"].predict(X, node_ids=owner)
     coupled = fitted()["coupling chosen"].predict(X, node_ids=owner)
     saved = np.flatnonzero((own != y) & (coupled == y))[:12]
-    figure, axes = plt.subplots(2, 6, figsize=(7.2, 2.9), layout="constrained")
+    figure, axes = plt.subplots(2, 6, figsize=(7.2, 3.6), layout="constrained")
     for ax, k in zip(axes.flat, saved, strict=False):
         ax.imshow(X[k].reshape(8, 8), cmap="gray_r")
-        ax.set_title(f"person {owner[k]}\nalone {own[k]}, coupled {coupled[k]}", fontsize=7)
+        ax.set_title(f"person {owner[k]}\nalone {own[k]}\ncoupled {coupled[k]}", fontsize=9)
     for ax in axes.flat:
         ax.set_axis_off()
     return figure

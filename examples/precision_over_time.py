@@ -40,7 +40,7 @@ def picture() -> Any:
     """The two ties over time, at each time alone and coupled; dotted: the truth."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.4), sharey=True, layout="constrained")
     for ax, (name, found) in zip(axes, fits.items(), strict=True):
         for (i, j), colour, marker in (((0, 1), "#0072B2", "o"), ((2, 3), "#D55E00", "s")):
             label = f"sensors {i} and {j}"

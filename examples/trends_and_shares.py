@@ -42,8 +42,8 @@ def picture() -> Any:
     """The tent, what was seen of it, and the best fit by flat and by linear pieces."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 4, figsize=(10.4, 2.8), layout="constrained")
-    for ax, (name, values) in zip(axes, fields.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(6.0, 5.0), layout="constrained")
+    for ax, (name, values) in zip(axes.flat, fields.items(), strict=True):
         shown = ax.imshow(values.reshape(side, side), vmin=0, vmax=6, cmap="cividis")
         ax.set(title=name, xticks=[], yticks=[])
     figure.colorbar(shown, ax=axes, shrink=0.8)

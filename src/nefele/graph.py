@@ -213,7 +213,12 @@ class Graph:
         return self._frozen(self.joined(np.ones(self.n_edges, dtype=bool)))
 
     def joined(self, on: NDArray[np.bool_]) -> Index:
-        """Label of the group of each node when only the edges `on` join them, from 0."""
+        """Label of the group of each node when only the edges `on` join them, from 0.
+
+        Parameters
+        ----------
+        on : bool array of shape (n_edges,)
+        """
         if self.n_edges >= _COMPILED:
             from nefele._kernels.edges import groups
 
@@ -225,7 +230,12 @@ class Graph:
         return connected_components(links, directed=False)[1].astype(np.int64)
 
     def at_ends(self, values: Array) -> Array:
-        """Sum of the values of the edges at each node; shape (n_nodes,) or (n_nodes, k)."""
+        """Sum of the values of the edges at each node; shape (n_nodes,) or (n_nodes, k).
+
+        Parameters
+        ----------
+        values : array of shape (n_edges,) or (n_edges, k)
+        """
         if values.ndim == 2:
             return np.stack([self.at_ends(column) for column in values.T], axis=1)
         n = self.n_nodes
@@ -253,7 +263,12 @@ class Graph:
         return sparse.csr_array((values, (rows, columns)), shape=(self.n_nodes, self.n_edges))
 
     def diff(self, w: Array) -> Array:
-        """D w: w[head] - w[tail] over each edge, shape (n_edges, d) (NFL, Eq. (6))."""
+        """D w: w[head] - w[tail] over each edge, shape (n_edges, d) (NFL, Eq. (6)).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
         if self.n_edges < _COMPILED or w.dtype != float or w.ndim != 2:
             return w[self.head] - w[self.tail]
         from nefele._kernels.edges import differences
@@ -263,7 +278,12 @@ class Graph:
         return out
 
     def div(self, u: Array) -> Array:
-        """D^T u: what flows out of each node minus what flows in, shape (n_nodes, d) (NFL, (7))."""
+        """D^T u: what flows out of each node minus what flows in, shape (n_nodes, d) (NFL, (7)).
+
+        Parameters
+        ----------
+        u : array of shape (n_edges, d)
+        """
         if self.n_edges < _COMPILED or u.dtype != float or u.ndim != 2:
             return self.incidence_t @ u
         from nefele._kernels.edges import divergence
@@ -273,37 +293,78 @@ class Graph:
         return out
 
     def width(self, d: int) -> int:
-        """Length of what an edge compares, and so of its flow, for d parameters."""
+        """Length of what an edge compares, and so of its flow, for d parameters.
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
         return d
 
     def check_plain(self, what: str) -> None:
-        """Raise, naming who asks, when edges compare linear images; see `nefele.graphs.mapped`."""
+        """Raise, naming who asks, when edges compare linear images; see `nefele.graphs.mapped`.
+
+        Parameters
+        ----------
+        what : str
+            Who asks, for the message.
+        """
         if not self.plain:
             raise ValueError(f"{what} takes no couplings by linear maps; got {self!r}.")
 
     def check_dimension(self, d: int) -> None:
-        """Raise when the graph does not fit models with d parameters."""
+        """Raise when the graph does not fit models with d parameters.
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
         return None
 
     def position(self, node: Any) -> int:
-        """Position of a node id in `ids`."""
+        """Position of a node id in `ids`.
+
+        Parameters
+        ----------
+        node : node id
+            A ValueError when the graph does not have it.
+        """
         found = int(self.positions([node])[0])
         if found < 0:
             raise ValueError(f"No node {node!r} in the graph. Ids: {describe(self.ids)}.")
         return found
 
     def positions(self, nodes: Any) -> Index:
-        """Positions of node ids in `ids`, -1 for ids the graph does not have."""
+        """Positions of node ids in `ids`, -1 for ids the graph does not have.
+
+        Parameters
+        ----------
+        nodes : array of shape (k,)
+            Ids.
+        """
         return self._index.positions(as_ids(nodes))  # type: ignore[attr-defined]
 
     def neighbors(self, node: Any) -> list[Any]:
-        """Ids of the neighbours of the node with this id, in graph order."""
+        """Ids of the neighbours of the node with this id, in graph order.
+
+        Parameters
+        ----------
+        node : node id
+        """
         i = self.position(node)
         row = self.adjacency.indices[self.adjacency.indptr[i] : self.adjacency.indptr[i + 1]]
         return self.ids[np.sort(row)].tolist()
 
     def describe_edge(self, e: int) -> str:
-        """Edge e for an error message: its number and the ids of its ends."""
+        """Edge e for an error message: its number and the ids of its ends.
+
+        Parameters
+        ----------
+        e : int
+            Position of the edge.
+        """
         return f"edge {e} {_pair(self.ids, self.head[e], self.tail[e])}"
 
     @staticmethod

@@ -143,7 +143,14 @@ class Stream:
         return solve(problem, tol=self.tol, w0=w, u0=u)
 
     def predict(self, X: Any, node_ids: Any) -> Array:
-        """x^T w of each row's node, shape (n_rows,), by the last update."""
+        """x^T w of each row's node, shape (n_rows,), by the last update.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         if self.result is None:
             raise ValueError("predict needs a fit: call partial_fit first.")
         X, keys = as_float_array(X, "X", 2), as_ids(node_ids)

@@ -109,6 +109,11 @@ class Problem:
     def with_lam(self, lam: float) -> Problem:
         """The same problem with another lam; the loss and what it has computed are shared.
 
+        Parameters
+        ----------
+        lam : float
+            Not negative.
+
         Examples
         --------
         >>> from nefele import Graph, LocalData, Problem
@@ -149,20 +154,43 @@ class Problem:
         return int(self.parts.max()) + 1
 
     def outflow(self, u: Array) -> Array:
-        """(D^T u)_i of each node, shape (n_nodes, d)."""
+        """(D^T u)_i of each node, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        u : array of shape (n_edges, d)
+            Flow.
+        """
         return self.graph.div(u)
 
     def placed(self, rows: Array) -> Array:
-        """The rows themselves: all nodes are here."""
+        """The rows themselves: all nodes are here.
+
+        Parameters
+        ----------
+        rows : array of shape (n_nodes, ...)
+        """
         return rows
 
     def seen(self, rows: Array, content: str) -> Program[Array]:
-        """The rows themselves, without asking anybody."""
+        """The rows themselves, without asking anybody.
+
+        Parameters
+        ----------
+        rows : array of shape (n_nodes, ...)
+        content : str
+            What they are, for the books of messages.
+        """
         return rows
         yield
 
     def fill(self, rows: Array) -> Program[None]:
-        """Nothing: all nodes are here."""
+        """Nothing: all nodes are here.
+
+        Parameters
+        ----------
+        rows : array of shape (n_nodes, ...)
+        """
         yield from ()
 
     @cached_property
@@ -183,7 +211,12 @@ class Problem:
             return float(self.loss.value(self.origin).sum())
 
     def objective(self, w: Any) -> float:
-        """Value of (NFL 16) at w, shape (n_nodes, d)."""
+        """Value of (NFL 16) at w, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
         w = self.check_w(w)
         with np.errstate(over="ignore", invalid="ignore"):
             total = self.loss.value(w).sum()
@@ -209,6 +242,17 @@ class Problem:
         by factors, not by conjugate gradients; `duals` are the losses' duals that a solver knows.
         With `spend` the array u may change, which saves memory, and the certificate does not say
         what it was computed from.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        u : array of shape (n_edges, d)
+            Flow.
+        firm, direct, spend : bool
+            See above.
+        tol : float
+            A relative gap; 0: the best bound that is found.
+        duals : sequence of pairs of arrays, optional
         """
         w, u = self.check_w(w), self.check_u(u)
         options: dict[str, Any] = {"firm": firm, "tol": tol, "direct": direct}
@@ -217,7 +261,13 @@ class Problem:
         return found if spend else replace(found, origin=Origin(w, u, firm, tol, direct))
 
     def inside(self, u: Array) -> Array:
-        """The flow with each edge scaled back into the domain of its conjugate, such as a ball."""
+        """The flow with each edge scaled back into the domain of its conjugate, such as a ball.
+
+        Parameters
+        ----------
+        u : array of shape (n_edges, d)
+            Flow.
+        """
         found = inside(self, u)
         return u.copy() if found is u else found
 
@@ -226,6 +276,10 @@ class Problem:
 
         Shape (n_nodes,). A node alone may where the penalty leaves it directions of its own.
         A nearly optimal w saves time: components that are curved there need no closer look.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d), optional
         """
         if self.coupled and not self.graph.plain:
             return self._runs_away()
@@ -267,6 +321,11 @@ class Problem:
         Returns it with the weights of w_ij^2, shape (n_nodes, d): `strength` times the curvature
         of each loss at zero. None when a loss does not know how.
 
+        Parameters
+        ----------
+        nodes : bool array of shape (n_nodes,)
+        strength : float
+
         Examples
         --------
         >>> from nefele import Graph, LocalData, Problem
@@ -291,11 +350,24 @@ class Problem:
         return other, ridge
 
     def gap(self, w: Any, u: Any) -> float:
-        """Certified upper bound on objective(w) - optimum."""
+        """Certified upper bound on objective(w) - optimum.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        u : array of shape (n_edges, d)
+            Flow.
+        """
         return self.certificate(w, u).gap_abs
 
     def dual_value(self, u: Any) -> float:
-        """A lower bound on the optimum from the flow u, made feasible (NFL, Eq. (24))."""
+        """A lower bound on the optimum from the flow u, made feasible (NFL, Eq. (24)).
+
+        Parameters
+        ----------
+        u : array of shape (n_edges, d)
+            Flow.
+        """
         u = self.check_u(u)
         flow, curvature = self.graph.div(u), self.loss.curvature()
         step = np.where(curvature > 0, 100.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
@@ -310,6 +382,12 @@ class Problem:
 
         Returns the norms of the stationarity residual at the nodes and of the fixed-point
         residual of the dual update at the edges, relative to the sizes of their terms.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        u : array of shape (n_edges, d)
+            Flow.
         """
         w, u = self.check_w(w), self.check_u(u)
         flow, step = self.graph.div(u), self.loss.steps()
@@ -322,15 +400,34 @@ class Problem:
         return _relative(node, flow), _relative(edge, u)
 
     def smooth_flow(self, w: Array) -> Array:
-        """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
+        """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
         return smooth_flow(self, w)
 
     def check_w(self, w: Any, name: str = "w") -> Array:
-        """W as a float array of shape (n_nodes, d)."""
+        """W as a float array of shape (n_nodes, d).
+
+        Parameters
+        ----------
+        w : array-like of shape (n_nodes, d)
+        name : str
+            For the message.
+        """
         return _shaped(w, name, (self.graph.n_nodes, self.d))
 
     def check_u(self, u: Any, name: str = "u") -> Array:
-        """U as a float array of shape (n_edges, d), or with the rows' length for mapped graphs."""
+        """U as a float array of shape (n_edges, d), or with the rows' length for mapped graphs.
+
+        Parameters
+        ----------
+        u : array-like of shape (n_edges, d)
+        name : str
+            For the message.
+        """
         return _shaped(u, name, (self.graph.n_edges, self.graph.width(self.d)))
 
 

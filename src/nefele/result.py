@@ -110,7 +110,13 @@ class Record(NamedTuple):
     rate: float = 0.0
 
     def seconds_left(self, tol: float) -> float:
-        """Seconds until the guess reaches tol, if it goes on falling at this rate."""
+        """Seconds until the guess reaches tol, if it goes on falling at this rate.
+
+        Parameters
+        ----------
+        tol : float
+            Relative gap.
+        """
         if self.guess <= tol:
             return 0.0
         return math.log10(self.guess / tol) / self.rate if self.rate > 0 else math.inf
@@ -242,6 +248,10 @@ class Result:
 
         Two neighbours count as equal when no parameter differs by more than `tol` times the
         largest spread of a parameter over all nodes.
+
+        Parameters
+        ----------
+        tol : float
         """
         return equal_groups(self.problem.graph, self.w, tol)
 

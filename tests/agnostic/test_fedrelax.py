@@ -25,6 +25,7 @@ from nefele.agnostic._discrepancy import Discrepancy
 from nefele.agnostic._models import continues, resample, train, weight_parameter
 from nefele.agnostic._rounds import Relaxation
 from nefele.agnostic._site import Site
+from nefele.graphs import chain
 from nefele.penalties import HuberPenalty
 from nefele.runtime import Faults
 from tests.agnostic.data import GRAPH, SHARED, TOWNS, classifier, core, fedrelax, parameters, rows
@@ -280,6 +281,34 @@ def test_what_does_and_does_not_continue():
             hidden_layer_sizes=3, max_iter=2000, tol=1e-2, warm_start=warm, random_state=0
         )
         assert continues(net.fit(X, y / 30), y) is warm
+
+
+@pytest.mark.parametrize("weights", [None, 0.01])
+def test_bags_of_forests_leave_rows_out_beside_many_shared_ones(weights):
+    # A forest that draws as many rows as there are would have each own row in every bag, and its
+    # training error would jump from that of alpha = 0 to nothing.
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(4), 25), rng.normal(size=(100, 2))
+    y = X[:, 0] + rng.normal(size=100)
+    weight = None if weights is None else np.full(100, weights)
+
+    def error(alpha):
+        forest = make_pipeline(StandardScaler(), RandomForestRegressor(20, random_state=0))
+        model = FedRelaxRegressor(
+            forest, graph=chain(4), alpha=alpha, n_shared=400, rounds=2, tol=None
+        ).fit(X, y, weight, node_ids=ids)
+        assert model.estimators_[0][-1].max_samples is None
+        return np.mean((model.predict(X, node_ids=ids) - y) ** 2)
+
+    assert 0.5 * error(0.0) < error(0.05) < 2 * error(0.0)
+
+
+def test_a_size_of_bags_that_the_user_chose_stays():
+    X, y = rows()
+    forest = RandomForestRegressor(2, max_samples=3, random_state=0)
+    model = fedrelax(forest, alpha=0.3, rounds=2, tol=None).fit(X, y)
+    assert {one.max_samples for one in model.estimators_.values()} == {3}
+    assert max(len(np.unique(i)) for i in model.estimators_["Oulu"].estimators_samples_) <= 3
 
 
 def test_forests_are_grown_anew():

@@ -102,3 +102,31 @@ def test_every_example_draws_its_picture(path, tmp_path):
     spec.loader.exec_module(module)
     module.picture().savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+COLUMN = 760.0  # pixels of the text on a screen of 1280, see docs/_static/site.css
+LEAST = 11.0  # pixels of letters
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda path: path.stem
+)
+def test_letters_of_pictures_can_be_read(path):
+    text = path.read_text(encoding="utf-8")
+    width = float(re.search(r'viewBox="0 0 ([0-9.]+)', text)[1])
+    drawn = [100 * float(size) for size in re.findall(r"scale\(([0-9.]+) -[0-9.]+\)", text)]
+    written = [float(size) for size in re.findall(r"font(?:-size)?: (?:\d+ )?([0-9.]+)px", text)]
+    assert min(drawn + written) * COLUMN / width >= LEAST
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted((ROOT / "docs").glob("co*/*.md")), *EXAMPLES],
+    ids=lambda path: path.stem,
+)
+def test_letters_of_figures_can_be_read(path):
+    text = path.read_text(encoding="utf-8")
+    widths = [float(width) for width in re.findall(r"figsize=\(([0-9.]+)", text)]
+    sizes = [float(size) for size in re.findall(r"fontsize=([0-9.]+)", text)]
+    for width in widths:
+        assert min([10.0, *sizes]) / 72 * COLUMN / width >= LEAST

@@ -50,8 +50,17 @@ def test_one_prediction_and_what_would_be_without_a_node(home):
     assert sum(one["nodes"].values()) + one["rest"] == pytest.approx(one["value"], abs=1e-9)
     assert one["without"] != one["value"]
     words = run("explain", "first", "003", *row, cwd=home)
-    assert "share of the rows of:" in words.stdout and "without 004 it would be" in words.stdout
-    assert "own rows most like it, and how far from it:\n  row " in words.stdout
+    assert "without 004 it would be" in words.stdout
+    for title in (
+        "The model of 003, and what it would be without 004",
+        "Whose rows it comes from, over however many neighbours",
+        "What acts on it directly: own rows, and neighbours' models as they are",
+        "Rows that move its predictions most, in units of tmax",
+        "The prediction",
+        "Own rows most like it, and how far from it",
+    ):
+        assert f"{title}\n{'-' * min(len(title), 72)}\n  " in words.stdout
+    assert "  003 (itself)" in words.stdout and "How far this holds. " in words.stdout
     assert len(one["similar"]) == 5
 
 
@@ -65,7 +74,9 @@ def test_groups_with_one_model_have_names_and_shares(home):
         total = sum(found["shares"][node] for node in one["nodes"])
         assert one["share"] == pytest.approx(total, abs=1e-12)
     told = run("explain", "first", "003", cwd=home).stdout
-    assert ("each group with one model" in told) == any(len(one["nodes"]) > 1 for one in groups)
+    assert ("groups of nodes that share one model" in told) == any(
+        len(one["nodes"]) > 1 for one in groups
+    )
 
 
 def test_pictures(home):

@@ -148,7 +148,7 @@ def test_a_private_run_proves_what_it_promises_and_no_more(home):
         assert found[text]["mark"] == "not covered"
     noisy = "estimated from the noisy release"
     for text in (
-        "error on held-out rows (mean squared error)",
+        "error over all held-out rows (mean squared error)",
         "nodes whose prediction was judged",
     ):
         assert found[f"{text}, {noisy}"]["mark"] == "not covered"

@@ -263,6 +263,21 @@ def test_clone_pickle_and_save(fitted, tmp_path):
     assert np.allclose(nefele.load(tmp_path / "model.nefele").predict(X), fitted.predict(X))
 
 
+def test_a_loaded_model_knows_what_it_was_compared_with(tmp_path):
+    graph, X, y = groups_problem()
+    search = GTVRegressorCV(graph, node="node").fit(X, y)
+    search.save(tmp_path / "model.nefele")
+    again = nefele.load(tmp_path / "model.nefele")
+    assert again.coupling_ == search.coupling_ and again.candidates_ == search.candidates_
+    assert again.coupling_ in [one["coupling"] for one in again.candidates_]
+    assert f"coupling: {again.coupling_}, chosen among {len(again.candidates_)}" in again.summary()
+    again.fit(X, y)  # a fit of its own was chosen by nobody
+    assert not hasattr(again, "coupling_") and not hasattr(again, "candidates_")
+    named = GTVRegressorCV(graph, node="node", penalty="l2", alphas=[1.0], cv=2).fit(X, y)
+    assert not hasattr(named, "coupling_")
+    assert not hasattr(search.set_params(penalty="l2", alphas=[1.0]).fit(X, y), "candidates_")
+
+
 @pytest.mark.parametrize(
     ("params", "match"),
     [

@@ -145,6 +145,8 @@ def rewrite(path, change):
         (lambda facts, _: facts["params"].update(strange=1), "damaged or another kind"),
         (lambda facts, _: facts["fitted"].update(predict=1), "damaged or another kind"),
         (lambda facts, _: facts["fitted"].update(__class__=1), "damaged or another kind"),
+        (lambda facts, _: facts["fitted"].update(coupling_="by graph"), "damaged or another kind"),
+        (lambda facts, _: facts["fitted"].update(candidates_={"list": [1]}), "damaged or another"),
         (
             lambda facts, _: facts["params"].update(penalty={"penalty": "Odd", "of": {}}),
             "needs a 'Odd'",

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nefele.privacy import Bounds, Budget, BudgetError, Privacy, epsilon_of
+from nefele.privacy import Bounds, Budget, BudgetError, Privacy, calibrate, epsilon_of
 from nefele.privacy.ledger import LedgerError
 from tests.waiting import LONG
 
@@ -38,6 +39,25 @@ def test_another_process_goes_on_with_the_file(tmp_path):
     assert [release.what for release in again.releases] == ["one"]
     with pytest.raises(ValueError, match="epsilon must be that of the budget"):
         Budget(5.0, 1e-6, path=tmp_path / "b")
+
+
+@pytest.mark.parametrize("noise", [5.0, 6.5, 20.0])
+def test_the_epsilon_that_a_refusal_names_fits_and_little_more_does_not(noise):
+    budget = Budget(1.0, 1e-6)
+    budget.spend("one", noise)
+    with pytest.raises(BudgetError, match="or less still fits") as refusal:
+        budget.spend("two", 1.0)
+    most = float(re.search("epsilon ([0-9.]+) or less", str(refusal.value))[1])
+    with pytest.raises(BudgetError):
+        budget.spend("two", calibrate(1.02 * most, 1e-6))
+    budget.spend("two", calibrate(most, 1e-6))
+
+
+def test_an_account_that_is_spent_says_how_to_go_on():
+    budget = Budget(1.0, 1e-6)
+    budget.spend("one", calibrate(1.0, 1e-6))
+    with pytest.raises(BudgetError, match=r"No further release fits.* --budget FILE"):
+        budget.spend("two", 50.0)
 
 
 def test_it_stops_before_too_much_is_spent(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -56,8 +57,24 @@ def test_two_runs_on_the_same_data_add_up(place):
     account = Budget(path=place / "rows.csv.budget")
     assert len(account.releases) == 2
     assert 1.0 < account.spent < 1.5
-    assert "would bring epsilon to" in refused(*PRIVATE, "--out", "three", cwd=place)
+    said = refused(*PRIVATE, "--out", "three", cwd=place)
+    assert "would bring epsilon to" in said and "or less still fits" in said
     assert len(Budget(path=place / "rows.csv.budget").releases) == 2
+    assert not (place / "three").exists()
+    assert "must be that of the budget" in refused(
+        *PRIVATE, "--total-epsilon", "3", "--out", "three", cwd=place
+    )
+    assert not (place / "three").exists()
+    report = (place / "one" / "report.html").read_bytes()
+    refused(*PRIVATE, "--seed", "1", "--force", "--out", "one", cwd=place)
+    assert (place / "one" / "report.html").read_bytes() == report
+    assert not (place / "one" / ".next").exists()
+
+
+def test_what_can_never_fit_makes_no_account(place):
+    said = refused(*PRIVATE, "--total-epsilon", "0.5", "--out", "one", cwd=place)
+    assert "--total-epsilon must be at least --epsilon, 1" in said
+    assert not (place / "rows.csv.budget").exists() and not (place / "one").exists()
 
 
 def test_a_run_that_stopped_goes_on_with_its_release_and_the_newest_account(place, monkeypatch):
@@ -166,3 +183,9 @@ def test_predictions_that_are_noise_are_called_so(place):
     facts = json.loads((place / "noisy" / "run.json").read_text())
     assert facts["summary"]["scores"]["nefele"] > 16
     assert any("The predictions are noise" in note for note in facts["notes"])
+
+
+def test_a_missing_package_is_no_internal_error(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    said = refused(*PRIVATE, "--delta", "3e-7", "--out", "one", cwd=place)
+    assert 'pip install "nefele[privacy]"' in said and "Internal error" not in said

@@ -423,3 +423,7 @@ def test_lines_and_curve_come_from_the_same_rows():
     assert own == pytest.approx(view.own_error.mean())
     assert pooled == pytest.approx(view.pooled_error.mean())
     assert payload(view)["error"][0] == pytest.approx(view.node_error[0].mean())
+    count = np.arange(len(view.nodes))  # held-out rows, none at the first node
+    found = payload(dataclasses.replace(view, held_out=count))
+    assert found["error"][0] == pytest.approx(np.average(view.node_error[0], weights=count))
+    assert found["lines"][0][1] == pytest.approx(np.average(view.own_error, weights=count))

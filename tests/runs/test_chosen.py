@@ -41,11 +41,15 @@ def test_without_a_graph_the_centre_joins_the_nodes(tmp_path, task):
     folder, facts = run(tmp_path, task=task)
     assert facts["converged"] and facts["graph"]["n_edges"] == 0
     assert "centre" in facts["graph"]["source"]
+    assert not any("The graph has no part" in note for note in facts["notes"])
     assert dict(facts["theory"])["coupling"].startswith("personal")
     assert any(label.startswith("compared: one model") for label, _ in facts["theory"])
     scores = facts["summary"]["scores"]
     assert scores["nefele"] < 1.1 * min(scores["own data only"], scores["one model"])
     model = nefele.load(folder.file("model.nefele"))
+    compared = {f"compared: {one['coupling']}" for one in model.candidates_}
+    assert model.coupling_ == dict(facts["theory"])["coupling"]
+    assert compared == {label for label, _ in facts["theory"] if label.startswith("compared: ")}
     new = pl.DataFrame({"id": ["n3"], "x": [0.5], "roof": ["tin"]})
     assert len(model.predict(new)) == 1
     assert folder.file("report.html").stat().st_size > 10_000

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from nefele import LocalData, Problem
+from nefele import GTVRegressor, LocalData, Problem
 from nefele.graphs import chain
 from nefele.losses import Logistic
 from nefele.robust import worst_nodes
 from nefele.runs import robustness as module
+from nefele.runs.proofs import FinalFit, examine
 from nefele.runs.robustness import robustness
 
 
@@ -40,3 +41,17 @@ def test_too_large_a_fit_is_not_solved_again(monkeypatch):
     monkeypatch.setattr(module, "_MOST_SOLVED", 7)
     found = robustness(classes(0.01), "units")["captured"]
     assert found["number"] is None and "too large" in found["why"]
+
+
+@pytest.mark.parametrize(("spread", "useless"), [(1.0, False), (1e-4, True)])
+def test_the_bound_of_one_label_says_when_it_is_of_no_use(spread, useless):
+    # Two features that are nearly one leave the models nearly free: one label moves them far.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)) @ [[1.0, 1.0], [0.0, spread]]
+    y = 5.0 + rng.normal(size=40)
+    model = GTVRegressor(chain(2), penalty="squared_l2", alpha=1e-3, tol=1e-10)
+    model.fit(X, y, node_ids=np.repeat([0, 1], 20))
+    problem, w, u = model.solution()
+    found = dict(examine(FinalFit.of(model, problem, (w, u), None, False)).theory)
+    assert found["one label"].startswith("all models together move by at most ")
+    assert ("of no use here" in found["one label"]) == useless

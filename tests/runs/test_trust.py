@@ -157,7 +157,9 @@ def test_what_privacy_made_noisy_is_estimated_and_not_measured():
     for name in NAMES[:2]:
         assert not any("judged" in text or "error" in text for text in row(name, rows).of(MEASURED))
     noisy = ", estimated from the noisy release: 0.5"
-    assert f"error on held-out rows (mean squared error){noisy}" in row(NAMES[1], rows).of(OPEN)
+    assert f"error over all held-out rows (mean squared error){noisy}" in row(NAMES[1], rows).of(
+        OPEN
+    )
     proven = row(NAMES[1], rows).of("proven")
     assert any("of its noisy objective (not of that of the rows)" in words for words in proven)
     assert any("of the fit to noisy moments" in words for words in proven)

@@ -1,5 +1,6 @@
 """From a graph and a schema to sites with certificates, by the commands."""
 
+import importlib.util
 import json
 import stat
 
@@ -222,13 +223,22 @@ def test_a_pilot_refuses_rows_of_nobody(place):
 
 
 def test_a_missing_package_is_named(place, monkeypatch):
-    import importlib.util
-
     real = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda n, *a: None if n == "cryptography" else real(n, *a)
     )
     assert 'pip install "nefele[sites]"' in refused(*NEW, cwd=place)
+
+
+@pytest.mark.parametrize(("module", "name"), [("nacl", "PyNaCl"), ("zenoh", "eclipse-zenoh")])
+def test_the_demo_names_packages_that_are_missing(tmp_path, monkeypatch, module, name):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n, *a: None if n == module else real(n, *a)
+    )
+    said = refused("federation", "demo", "--out", "demo", cwd=tmp_path)
+    assert name in said and 'pip install "nefele[sites]"' in said
+    assert not (tmp_path / "demo").exists()
 
 
 def test_members_that_do_not_hang_together_are_said_before_a_key_is_made(place):

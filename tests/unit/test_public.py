@@ -534,3 +534,25 @@ def test_public_methods_have_docstrings(thing):
         is_callable = inspect.isfunction(member) or isinstance(member, classmethod | property)
         if not name.startswith("_") and is_callable:
             assert inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name}"
+
+
+def methods(thing):
+    """Public methods of a class that the package defines, with all docstrings of their name."""
+    for name in dir(thing) if inspect.isclass(thing) else ():
+        owners = [one for one in thing.__mro__ if name in vars(one)]
+        if name.startswith("_") or not owners or not owners[0].__module__.startswith("nefele"):
+            continue
+        found = [vars(one)[name] for one in owners]
+        member = getattr(found[0], "__func__", found[0])  # of class methods
+        member = getattr(member, "fn", member)  # of those that are there for some parameters only
+        if inspect.isfunction(member) and "." in member.__qualname__:
+            yield name, member, [getattr(one, "__func__", one).__doc__ for one in found]
+
+
+@PUBLIC
+def test_every_parameter_of_a_method_is_described(thing):
+    """By the method itself, or by the one that it takes the place of."""
+    for name, member, texts in methods(thing):
+        known = set().union(*map(described, texts))
+        asked = [one for one in parameters(member) if one not in ("self", "cls")]
+        assert set(asked) <= known, f"{thing.__name__}.{name}"

@@ -45,7 +45,7 @@ def draw_graph(
     draw_nodes(ax, where, groups)
     if names if names is not None else graph.n_nodes <= _NAMED:
         for name, (x, y) in zip(graph.ids.tolist(), where, strict=True):
-            style: dict[str, Any] = dict(textcoords="offset points", fontsize="x-small")
+            style: dict[str, Any] = dict(textcoords="offset points", fontsize="small")
             ax.annotate(shorten(str(name)), (x, y), (3, 4), parse_math=False, zorder=4, **style)
     finish_graph(ax, f"{graph.n_nodes} nodes, {graph.n_edges} edges" if title is None else title)
     return ax
@@ -74,7 +74,7 @@ def draw_result(
 ) -> Any:
     """The network coloured by cluster, and the parameters of its nodes beside it."""
     if pair is None:
-        pair = new_axes(1, 2, layout="constrained", figsize=(9.0, 4.0))
+        pair = new_axes(1, 2, layout="constrained", figsize=(8.0, 3.8))
     first, second = np.ravel(pair)
     draw_graph(graph, positions, groups, ax=first, title=f"{int(groups.max()) + 1} clusters")
     draw_models(w, groups, names, second)
@@ -87,7 +87,7 @@ def draw_path(
 ) -> Any:
     """Clusters, and how the parameters of the nodes come together as lam grows."""
     if pair is None:
-        pair = new_axes(1, 2, layout="constrained", figsize=(9.0, 3.6))
+        pair = new_axes(1, 2, layout="constrained", figsize=(8.0, 3.4))
     first, second = np.ravel(pair)
     shown = lams > 0
     first.step(lams[shown], counts[shown], where="mid", color=BLUE)

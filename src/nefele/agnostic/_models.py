@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -17,6 +20,8 @@ from sklearn.utils.validation import has_fit_parameter
 from nefele._checks import Array, type_name
 
 _MOST = 20  # resampled rows, in units of the rows there are
+# Since then forests draw their bags by weight; before they drew all rows alike and weighed them.
+_DRAWN = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 
 def model_of(estimator: Any, node: Any, default: Any) -> Any:
@@ -66,11 +71,14 @@ def fresh(estimator: Any, node: Any, classifier: bool, seed: int | None) -> Any:
     return model
 
 
-def train(model: Any, X: Array, y: NDArray[Any], weight: Array | None, seed: int) -> Any:
+def train(
+    model: Any, X: Array, y: NDArray[Any], weight: Array | None, seed: int, unit: float = 1.0
+) -> Any:
     """Fit to weighted rows; without weights exactly `model.fit(X, y)`.
 
-    A model whose `fit` takes no weights gets rows drawn by weight. Where a single class is left, a
-    classifier that refuses it becomes a constant.
+    A model whose `fit` takes no weights gets rows drawn by weight, `unit` is the weight of a row
+    that counts once in the bags of a forest. Where a single class is left, a classifier that
+    refuses it becomes a constant.
     """
     if weight is not None:
         X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
@@ -79,7 +87,10 @@ def train(model: Any, X: Array, y: NDArray[Any], weight: Array | None, seed: int
         X, y = resample(X, y, weight, seed)
         weight = None
     try:
-        return model.fit(X, y) if weight is None else model.fit(X, y, **{str(name): weight})
+        if weight is None:
+            return model.fit(X, y)
+        with _bags(model, weight, unit):
+            return model.fit(X, y, **{str(name): weight})
     except InvalidParameterError:
         raise
     except ValueError as error:
@@ -89,14 +100,40 @@ def train(model: Any, X: Array, y: NDArray[Any], weight: Array | None, seed: int
         return DummyClassifier(strategy="prior").fit(X, y)
 
 
+@contextmanager
+def _bags(model: Any, weight: Array, unit: float) -> Iterator[None]:
+    """Bags of as many draws as the weights are rows, unless the user says how many.
+
+    A forest draws as many as there are rows, however light they are: beside many light ones each
+    own row would be in every bag, and the trees would learn its noise by heart.
+    """
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    known = last.get_params(deep=False) if hasattr(last, "get_params") else {}
+    if not _DRAWN or known.get("bootstrap") is not True or known.get("max_samples", 0) is not None:
+        yield
+        return
+    count = round(min(float(weight.sum()) / unit, _MOST * len(weight)))
+    last.set_params(max_samples=max(count, 1))
+    try:
+        yield
+    finally:
+        last.set_params(max_samples=None)
+
+
 def refit(
-    prototype: Any, last: Any, X: Array, y: NDArray[Any], weight: Array | None, seed: int
+    prototype: Any,
+    last: Any,
+    X: Array,
+    y: NDArray[Any],
+    weight: Array | None,
+    seed: int,
+    unit: float = 1.0,
 ) -> Any:
     """Fit anew, or from the last model where that continues the same minimisation."""
     if last is None or not continues(last, y):
-        return train(copy.deepcopy(prototype), X, y, weight, seed)
+        return train(copy.deepcopy(prototype), X, y, weight, seed, unit)
     before = last.get_params(deep=False)["warm_start"]
-    model = train(last.set_params(warm_start=True), X, y, weight, seed)
+    model = train(last.set_params(warm_start=True), X, y, weight, seed, unit)
     if model is last:
         model.set_params(warm_start=before)
     return model

@@ -82,7 +82,8 @@ def fitted(
     X, y, weight = _rows(site, block, X_shared, alpha, classes)
     try:
         if pull is None:
-            model = refit(site.prototype, last, X, y, weight, site.seed)
+            unit = site.total / len(site.y) if site.total else 1.0
+            model = refit(site.prototype, last, X, y, weight, site.seed, unit)
         else:
             model = _pulled(site, last, pull, X_shared, alpha, classes)
         return model, predictions(model, X_shared, classes)

@@ -127,7 +127,20 @@ class RelaxedBoosting(BoostingBase):
         node_ids: Any,
         told: Callable[[], object] | None = None,
     ) -> Self:
-        """Choose a strength and fit; `told` is called after each of `N_FITS` steps."""
+        """Choose a strength and fit; `told` is called after each of `N_FITS` steps.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+            Numbers, or classes.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        told : callable, optional
+            Called without arguments.
+        """
         X, y, ids = self._take(X, y, node_ids)
         weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
         say = (lambda: None) if told is None else told
@@ -202,19 +215,40 @@ class RelaxedBoosting(BoostingBase):
         )
 
     def scores(self, X: Any, *, node_ids: Any) -> Array:
-        """Predictions of each row, for classes log-odds of the second; shape (n_rows,)."""
+        """Predictions of each row, for classes log-odds of the second; shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         check_is_fitted(self)
         more = self.model_.predict(as_float_array(X, "X", 2), node_ids=as_ids(node_ids))
         return np.asarray(self.base_.scores(X, node_ids=node_ids) + more)
 
     def predict(self, X: Any, *, node_ids: Any) -> NDArray[Any]:
-        """Predictions of each row, shape (n_rows,)."""
+        """Predictions of each row, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         scores = self.scores(X, node_ids=node_ids)
         if self.task == "regression":
             return scores
         return np.asarray(self.classes_[(scores > 0).astype(np.int64)])
 
     def predict_proba(self, X: Any, *, node_ids: Any) -> Array:
-        """Probabilities of the two classes, shape (n_rows, 2)."""
+        """Probabilities of the two classes, shape (n_rows, 2).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         scores = self.scores(X, node_ids=node_ids)
         return np.column_stack([expit(-scores), expit(scores)])

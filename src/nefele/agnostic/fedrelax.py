@@ -184,7 +184,14 @@ n_features_in_, feature_names_in_
     discrepancy: Any = "cross-entropy"
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes)."""
+        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         parts = [
             (own, predictions(model, rows, self.classes_))
             for own, model, rows in self._by_node(X, node_ids)
@@ -192,7 +199,14 @@ n_features_in_, feature_names_in_
         return _gathered(parts)
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Any:
-        """The class of each row that its own model predicts, shape (n_rows,)."""
+        """The class of each row that its own model predicts, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         return _gathered(
             [
                 (own, np.asarray(model.predict(rows)))

@@ -73,7 +73,18 @@ class NodeBoosting(BoostingBase):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any) -> Self:
-        """Fit to all rows; node_ids has the node of each."""
+        """Fit to all rows; node_ids has the node of each.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+            Numbers, or classes.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         X, y, ids = self._take(X, y, node_ids)
         column = ids.astype(str)[:, None]
         counts = np.unique(column, return_counts=True)[1]
@@ -96,15 +107,36 @@ class NodeBoosting(BoostingBase):
         return self
 
     def predict(self, X: Any, *, node_ids: Any) -> NDArray[Any]:
-        """Predictions of the rows, shape (n_rows,); an unknown node is a missing value."""
+        """Predictions of the rows, shape (n_rows,); an unknown node is a missing value.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         return np.asarray(self._asked("predict", X, node_ids))
 
     def predict_proba(self, X: Any, *, node_ids: Any) -> Array:
-        """Probabilities of the classes, shape (n_rows, n_classes)."""
+        """Probabilities of the classes, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         return np.asarray(self._asked("predict_proba", X, node_ids))
 
     def scores(self, X: Any, *, node_ids: Any) -> Array:
-        """Predictions, for two classes log-odds of the second, shape (n_rows,)."""
+        """Predictions, for two classes log-odds of the second, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        node_ids : array of shape (n_rows,)
+            Node of each row.
+        """
         what = "predict" if self.task == "regression" else "decision_function"
         return np.asarray(self._asked(what, X, node_ids))
 

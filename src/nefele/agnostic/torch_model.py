@@ -74,12 +74,25 @@ class TorchRegressor(RegressorMixin, TorchBase):
     """
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> TorchRegressor:
-        """As `fit`, from the present parameters if there are some."""
+        """As `fit`, from the present parameters if there are some.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        """
         self._fit(X, y, sample_weight, hasattr(self, "module_"))
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions, shape (n_rows,)."""
+        """Predictions, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        """
         return to_numpy(self._forward(X))
 
     def _check(
@@ -140,6 +153,15 @@ random_state
         """As `fit`, from the present parameters if there are some.
 
         The first call fixes the classes: those of y, or those given.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : array of shape (n_rows,)
+        classes : array of shape (n_classes,), optional
+            All classes, sorted or not.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
         """
         going_on = hasattr(self, "module_")
         known = None if classes is None else np.unique(classes)
@@ -152,11 +174,21 @@ random_state
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, shape (n_rows, n_classes)."""
+        """Probabilities of the classes, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        """
         return to_numpy(self._shared(self._forward(X)))
 
     def predict(self, X: Any) -> Any:
-        """The most likely class of each row, shape (n_rows,)."""
+        """The most likely class of each row, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        """
         best = self._forward(X).argmax(dim=1).numpy()
         return self.classes_[best]
 

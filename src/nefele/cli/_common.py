@@ -82,10 +82,15 @@ def memory_message(error: MemoryError) -> str:
 
 @contextmanager
 def input_errors() -> Iterator[None]:
-    """Bad input, or files that cannot be written: a message with the fix, and exit code 2."""
+    """Bad input, lost packages, or files that cannot be written: the fix, and exit code 2."""
     try:
         yield
     except ValueError as error:
+        say(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except ImportError as error:
+        if "pip install" not in str(error):
+            raise
         say(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     except OSError as error:
@@ -204,7 +209,8 @@ def print_scores(facts: dict[str, Any]) -> None:
     from nefele.selection.verdict import COUPLED, OWN, POOLED
 
     summary = facts["summary"]
-    table = Table(title=Text(visible(f"Error at held-out rows ({summary['metric']})")))
+    title = f"Error over all held-out rows ({summary['metric']})"
+    table = Table(title=Text(visible(title)))
     table.add_column("method", no_wrap=True)
     wrong = summary.get("wrong")
     heads = ["error", "vs own", *(["wrong"] if wrong else []), "nodes better", "worse"]
@@ -225,6 +231,20 @@ def print_scores(facts: dict[str, Any]) -> None:
     Console(highlight=False).print(table)
 
 
+def _drawn_to(coupling: str) -> str:
+    """What a coupling by a centre means, for those who meet the word for the first time.
+
+    Examples
+    --------
+    >>> _drawn_to("personal slopes by the centre")
+    '; each model is drawn to a common one, the centre'
+    """
+    if "centre" not in coupling:
+        return ""
+    more = ", and to those of its neighbours" if "graph" in coupling else ""
+    return f"; each model is drawn to a common one, the centre{more}"
+
+
 def _sentences(facts: dict[str, Any]) -> list[str]:
     from nefele.runs.wording import gap_text
 
@@ -234,7 +254,7 @@ def _sentences(facts: dict[str, Any]) -> list[str]:
     if "penalty" in summary:  # not in runs of older versions
         by = f"Penalty {summary['penalty']}, {by}"
     if "coupling" in summary:
-        by = f"Coupling: {summary['coupling']}."
+        by = f"Coupling: {summary['coupling']}{_drawn_to(summary['coupling'])}."
     lines = [
         summary["verdict"],
         f"{summary['nodes_better']} of {summary['nodes_judged']} nodes do better than with own "

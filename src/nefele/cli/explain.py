@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nefele.cli._common import Json, Quiet, RunArgument, input_errors, print_json, say
+
+if TYPE_CHECKING:
+    from nefele.runs.config import RunConfig
 
 
 def explain(
@@ -62,11 +65,11 @@ def explain(
             more["without"] = {"node": without, "model": left.tolist()}
         print_json({**plain(found, count), **more, "picture": picture and str(picture)})
     else:
-        _print(found, count)
+        _print_model(found, without, left)
+        _print_sources(found, count, folder.read_config())
         if one is not None:
             _print_prediction(one, without, alone)
-        if left is not None:
-            _models(found.names, left, f"the model without {without}")
+        _print_trust(found)
         if picture is not None and not quiet:
             say(f"Picture: {picture}")
     if not facts["converged"]:
@@ -74,42 +77,76 @@ def explain(
         raise typer.Exit(1)
 
 
-def _print(found: Any, count: int) -> None:
-    say(found.how)
-    _models(found.names, found.total, f"the model of {found.node}")
-    say(f"at most {abs(found.remainder).max():.2g} from the optimum, of which the rest tells")
+def _print_model(found: Any, without: str | None, left: Any) -> None:
+    lines = [(name, f"{value:.4g}") for name, value in zip(found.names, found.total, strict=True)]
+    title = f"The model of {found.node}"
+    if left is not None:
+        lines = [
+            (name, f"{old:>10}  {new:>10.4g}") for (name, old), new in zip(lines, left, strict=True)
+        ]
+        title += f", and what it would be without {without}"
+    _table(title, lines, gap=False)
+
+
+def _print_sources(found: Any, count: int, config: RunConfig) -> None:
+    """Whose rows the model comes from, what acts on it directly, and what moves it most."""
     order = (-found.share).argsort(kind="stable")[:count]
-    _table("share of the rows of", [(str(found.nodes[k]), found.share[k]) for k in order])
-    count_of = len(found.members)
-    own = "own rows" if count_of == 1 else f"rows of the {count_of} nodes with this model"
-    near = [(own, found.own_share)]
-    near += list(zip(map(str, found.neighbours.tolist()), found.neighbour_share, strict=True))
+    named = [(_itself(found, found.nodes[k]), f"{found.share[k]:.1%}") for k in order]
+    others = len(found.share) - len(order)
+    if others:
+        rest = 1.0 - found.ridge_share - found.share[order].sum()
+        named.append((f"{others} others", f"{rest:.1%}"))
+    if abs(found.ridge_share) >= 5e-4:
+        named.append(("no rows: ridge terms, which draw to zero", f"{found.ridge_share:.1%}"))
+    _table("Whose rows it comes from, over however many neighbours", named)
+    _table("The same by groups of nodes that share one model", _groups(found, count))
     if found.own_share == found.own_share:  # not a number where parameters are held one by one
-        _table("direct share of", near[: count + 1])
-    _table("share of the rows of each group with one model", _groups(found, count))
-    _table("rows that matter most", _rows(found.row_frame(count)))
+        same = len(found.members)
+        own = "own rows" if same == 1 else f"rows of the {same} nodes with this model"
+        near = zip(map(str, found.neighbours.tolist()), found.neighbour_share, strict=True)
+        direct = [(own, found.own_share), *near][: count + 1]
+        shares = [(name, f"{share:.1%}") for name, share in direct]
+        _table("What acts on it directly: own rows, and neighbours' models as they are", shares)
+    number = config.task == "regression"
+    unit = f"in units of {config.target}" if number else "in units of scores"
+    rows = _rows(found.row_frame(count), config.target)
+    _table(f"Rows that move its predictions most, {unit}", rows)
     edges = found.edge_frame(count)
     ends = zip(edges["source"], edges["target"], edges["size"], strict=True)
-    _table("edges that matter most", [(f"{a} - {b}", size) for a, b, size in ends])
+    lines = [(f"{a} - {b}", f"{far:.4g}") for a, b, far in ends]
+    _table("Edges without which its predictions would move most, in the same units", lines)
 
 
-def _groups(found: Any, count: int) -> list[tuple[str, float]]:
+def _print_trust(found: Any) -> None:
+    far = abs(found.remainder).max()
+    say("")
+    say(f"How far this holds. {found.how} The fitted model is within {far:.2g} of the optimum.")
+
+
+def _itself(found: Any, node: Any) -> str:
+    return f"{node} (itself)" if node == found.node else str(node)
+
+
+def _groups(found: Any, count: int) -> list[tuple[str, str]]:
     """Shares of clusters, unless every node is one by itself."""
     from nefele.runs.explaining import groups_of
 
     groups = groups_of(found)
     if all(len(one["nodes"]) == 1 for one in groups):
         return []
-    return [(_some(one["nodes"]), one["share"]) for one in groups[:count]]
+    return [(_some(one["nodes"]), f"{one['share']:.1%}") for one in groups[:count]]
 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f", ... ({len(names)} nodes)" if len(names) > 4 else "")
 
 
-def _rows(table: Any) -> list[tuple[str, float]]:
+def _rows(table: Any, target: str) -> list[tuple[str, str]]:
     columns = zip(table["row"], table["node"], table["target"], table["size"], strict=True)
-    return [(f"row {row + 1} of {node}, {_value(y)}", size) for row, node, y, size in columns]
+    return [
+        (f"row {row + 1} of {node}, {target} = {_value(y)}", f"{far:.4g}")
+        for row, node, y, far in columns
+    ]
 
 
 def _value(y: Any) -> str:
@@ -117,30 +154,32 @@ def _value(y: Any) -> str:
 
 
 def _print_prediction(one: Any, without: str | None, alone: float | None) -> None:
-    what = "prediction" if one.label is None else f"score of {one.label!r}"
-    say(f"{what} {one.value:.6g}, of it {one.base:.6g} at the mean of the own rows")
+    what = "The prediction" if one.label is None else f"The score of {one.label!r}"
     table = one.frame()
     columns = zip(table["feature"], table["value"], table["adds"], table["curve"], strict=True)
-    _table("added by", [(f"{name} = {x:.4g}", adds + curve) for name, x, adds, curve in columns])
+    lines = [("at the mean of the own rows", f"{one.base:.6g}")]
+    lines += [(f"{name} = {x:.4g} adds", f"{adds + curve:.4g}") for name, x, adds, curve in columns]
+    lines.append(("together", f"{one.value:.6g}"))
     if alone is not None:
-        say(f"without {without} it would be {alone:.6g}")
+        lines.append((f"without {without} it would be", f"{alone:.6g}"))
+    _table(what, lines)
     near = one.similar()
-    lines = zip(near["row"], near["target"], near["distance"], strict=True)
-    said = [(f"row {row + 1}, {_value(y)}", far) for row, y, far in lines]
-    _table("own rows most like it, and how far from it", said)
+    found = zip(near["row"], near["target"], near["distance"], strict=True)
+    said = [(f"row {row + 1}, {_value(y)}", f"{far:.4g}") for row, y, far in found]
+    _table("Own rows most like it, and how far from it", said)
 
 
-def _models(names: list[str], values: Any, title: str) -> None:
-    _table(title, list(zip(names, values, strict=True)))
-
-
-def _table(title: str, lines: list[tuple[str, float]]) -> None:
+def _table(title: str, lines: list[tuple[str, str]], gap: bool = True) -> None:
+    """A heading, underlined, and lines of a name and a value; nothing without lines."""
     if not lines:
         return
-    say(f"{title}:")
+    if gap:
+        say("")
+    say(title)
+    say("-" * min(len(title), 72))
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
-        say(f"  {name:<{width}}  {value:.4g}")
+        say(f"  {name:<{width}}  {value}")
 
 
 def _check_picture(path: Path) -> None:

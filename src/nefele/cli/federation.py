@@ -237,7 +237,7 @@ def demo(
     code is 0 only when all is equal.
     """
     with input_errors():
-        need_cryptography()
+        _need_all()
         from nefele.runs.folder import check_writable
         from nefele.runs.names import check_file_name
         from nefele.sites.demo import run_demo
@@ -289,6 +289,19 @@ def read_request(path: Path) -> bytes:
     if len(content) > 2**16:
         raise ValueError(f"{str(path)!r} must have at most 64 kB; it has more. Is it this one?")
     return content
+
+
+def _need_all() -> None:
+    """A ValueError that names the packages of sites which are not there."""
+    from importlib.util import find_spec
+
+    names = {"cryptography": "cryptography", "nacl": "PyNaCl", "zenoh": "eclipse-zenoh"}
+    lost = [name for module, name in names.items() if find_spec(module) is None]
+    if lost:
+        raise ValueError(
+            f"The demo needs {', '.join(lost)}, which must be installed: "
+            'pip install "nefele[sites]".'
+        )
 
 
 def need_cryptography() -> None:

@@ -209,7 +209,7 @@ def _print_table(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"Error at held-out rows ({facts['metric']})")
+    table = Table(title=f"Error over all held-out rows ({facts['metric']})")
     table.add_column("graph", no_wrap=True)
     for name in ("edges", "error", "gain", "over shuffled", "helps"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -183,7 +183,13 @@ class LocalData:
                 yield nodes, self.ptr[nodes][:, None] + np.arange(m)
 
     def node_sum(self, rows: Array) -> Array:
-        """Sum of row values over each node, shape (n_nodes, ...)."""
+        """Sum of row values over each node, shape (n_nodes, ...).
+
+        Parameters
+        ----------
+        rows : array of shape (n_rows, ...)
+            A value for each row, in the order of `X`.
+        """
         if rows.ndim == 1:
             return np.bincount(self.row_node, rows, self.n_nodes).astype(np.float64, copy=False)
         out = np.zeros((self.n_nodes, *rows.shape[1:]))
@@ -193,7 +199,13 @@ class LocalData:
         return out
 
     def align(self, ids: NDArray[Any]) -> LocalData:
-        """The same data in the node order of `ids`; ids without rows become empty nodes."""
+        """The same data in the node order of `ids`; ids without rows become empty nodes.
+
+        Parameters
+        ----------
+        ids : array of shape (n,)
+            Every id of the data, and perhaps more.
+        """
         ids = as_ids(ids)
         if np.array_equal(ids, self.ids):
             return self
@@ -214,7 +226,13 @@ class LocalData:
         )
 
     def subset(self, nodes: Index) -> LocalData:
-        """The data of some nodes, given by position."""
+        """The data of some nodes, given by position.
+
+        Parameters
+        ----------
+        nodes : int array of shape (k,)
+            Positions in `ids`.
+        """
         nodes = np.asarray(nodes, dtype=np.int64)
         counts = self.counts[nodes]
         ptr = np.concatenate([[0], np.cumsum(counts)])
@@ -303,6 +321,18 @@ class LocalData:
 
         `node_weight` has a factor per node, in this order or by id. With `pad` nodes may have
         different numbers of features: the fewer are filled up with columns of zeros.
+
+        Parameters
+        ----------
+        datasets : sequence of (X_i, y_i) or None
+            X_i of shape (m_i, d), y_i of shape (m_i,).
+        nodes : sequence of ids, optional
+            One per dataset; default 0, 1, ...
+        feature_names : sequence of str, optional
+        node_weight : array of shape (n_nodes,) or dict by node id, optional
+            Factor of each node's loss.
+        pad : bool
+            Whether nodes may have different numbers of features.
 
         Examples
         --------

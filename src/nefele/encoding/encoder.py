@@ -96,34 +96,72 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, node_ids: Any = None) -> Any:
-        """Fit to the rows and transform them."""
+        """Fit to the rows and transform them.
+
+        Parameters
+        ----------
+        X : pandas or polars table
+        y : ignored
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, for `group_level_`, when X has no node column.
+        """
         return self._table(X, self._learn(X, node_ids).values)
 
     def transform(self, X: Any) -> Any:
-        """The features, in a table like X; columns that fit did not use may be there or not."""
+        """The features, in a table like X; columns that fit did not use may be there or not.
+
+        Parameters
+        ----------
+        X : pandas or polars table
+            With the columns that `fit` used.
+        """
         return self._table(X, self.encode(X).values)
 
     def transform_with_gaps(self, X: Any) -> tuple[Any, NDArray[np.bool_]]:
-        """The features in a table like X, and which entries are filled in."""
+        """The features in a table like X, and which entries are filled in.
+
+        Parameters
+        ----------
+        X : pandas or polars table
+            With the columns that `fit` used.
+        """
         found = self.encode(X)
         # Some tables without columns forget how many rows they have.
         table = self._table(X, found.values) if found.values.shape[1] else found.values
         return table, found.gaps
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns that come out; with `node` the node column is the first."""
+        """Names of the columns that come out; with `node` the node column is the first.
+
+        Parameters
+        ----------
+        input_features : ignored
+            As scikit-learn's transformers have it.
+        """
         check_is_fitted(self, "parts_")
         names = [name for part in self.parts_ for name in part.features]
         return np.array([*([] if self.node is None else [self.node]), *names], dtype=object)
 
     def encode(self, X: Any) -> Encoded:
-        """The features as an array, shape (n_rows, k), and which entries are filled in."""
+        """The features as an array, shape (n_rows, k), and which entries are filled in.
+
+        Parameters
+        ----------
+        X : pandas or polars table
+            With the columns that `fit` used.
+        """
         check_is_fitted(self, "parts_")
         self._check_table(X)
         return _stacked([part.encode(self._column(X, part.name)) for part in self.parts_], len(X))
 
     def news(self, X: Any) -> list[str]:
-        """What is in these rows that was not in those of fit, in words: new levels, new gaps."""
+        """What is in these rows that was not in those of fit, in words: new levels, new gaps.
+
+        Parameters
+        ----------
+        X : pandas or polars table
+            With the columns that `fit` used.
+        """
         check_is_fitted(self, "parts_")
         found = []
         for part in self.parts_:
@@ -162,7 +200,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> TableEncoder:
-        """An encoder from what `to_state` gave; a ValueError for anything else."""
+        """An encoder from what `to_state` gave; a ValueError for anything else.
+
+        Parameters
+        ----------
+        state : dict
+            Plain values, such as from JSON.
+        """
         try:
             options = {name: state[name] for name in ("node", "min_count", "max_levels")}
             found = cls(**options)

@@ -136,7 +136,13 @@ class PartsIndex:
     parts: list[Entry] = field(repr=False)
 
     def total(self, name: str) -> int:
-        """A sum over all parts, such as of "nodes"."""
+        """A sum over all parts, such as of "nodes".
+
+        Parameters
+        ----------
+        name : str
+            An attribute of its parts.
+        """
         return int(sum(getattr(part, name) for part in self.parts))
 
 

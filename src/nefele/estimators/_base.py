@@ -115,6 +115,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         rows = self._take_rows(X, y, sample_weight, node_ids, reset=True)
         rows = self._with_signals(rows, signal, sample_weight)
         self._forget_layout()
+        self._forget_choice()
         if self.privacy is not None:
             return private.fit(self, rows)
         private.forget(self)
@@ -152,6 +153,10 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         for name in ("_layout", "_parameters", "_curve_weight"):
             self.__dict__.pop(name, None)
 
+    def _forget_choice(self) -> None:
+        for name in ("coupling_", "candidates_"):
+            self.__dict__.pop(name, None)
+
     def _partial_fit(
         self, X: Any, y: Any, sample_weight: Any, node_ids: Any, forget: float = 1.0
     ) -> Any:
@@ -174,6 +179,7 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         rows = self._rows.faded(forget).then(rows)
         again = hasattr(self, "_layout")
         self._forget_layout()
+        self._forget_choice()
         design = self._make_design(rows, self.graph_)
         if again:  # the metric is estimated again: what was fitted is of another problem
             return self._solve(rows, design)

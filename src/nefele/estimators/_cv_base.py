@@ -154,7 +154,7 @@ class GTVBaseCV(FittedSearch, GTVParameters):
         return design, points
 
     def _forget(self) -> None:
-        for name in ("coupling_", "candidates_", "scale_", "hub_"):
+        for name in ("scale_", "hub_"):
             self.__dict__.pop(name, None)
 
     def _take_verdict(self, verdict: Verdict) -> None:

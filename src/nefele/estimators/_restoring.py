@@ -191,6 +191,14 @@ def _check_history(model: Any, history: list[Record]) -> None:
     _demand(all(type(x) in (int, float) for r in history for x in r))
 
 
+def _check_candidates(model: Any, found: Any) -> None:
+    _demand(isinstance(found, list) and bool(found) and hasattr(model, "coupling_"))
+    for one in found:
+        _demand(isinstance(one, dict) and one.keys() == {"coupling", "error", "aic"})
+        _demand(isinstance(one["coupling"], str))
+        _demand(type(one["error"]) in (int, float) and type(one["aic"]) in (int, float))
+
+
 def _check_rows(model: Any, rows: Rows | None) -> None:
     if rows is not None:
         _demand(isinstance(rows, Rows) and rows.X.shape[1] == model.n_features_in_)
@@ -214,6 +222,7 @@ _CHECKS: dict[str, Callable[[Any, Any], object]] = {
     "_curve_weight": lambda model, weight: _numbers(weight, (_n_fitted(model),)),
     "_layout": _check_layout,
     "_parameters": _check_parameters,
+    "candidates_": _check_candidates,
     "centre_coef_": lambda model, coef: _numbers(coef, _shape(model)),
     "centre_intercept_": lambda model, b: _demand(
         bool(np.isfinite(np.asarray(b, dtype=np.float64)).all())
@@ -222,6 +231,9 @@ _CHECKS: dict[str, Callable[[Any, Any], object]] = {
     "classes_": lambda model, classes: None,  # before the others, which count them
     "clusters_": _check_clusters,
     "coef_": lambda model, coef: _numbers(coef, (model.graph_.n_nodes, *_shape(model))),
+    "coupling_": lambda model, words: _demand(
+        isinstance(words, str) and hasattr(model, "candidates_")
+    ),
     "dual_gap_": lambda model, gap: _demand(type(gap) in (int, float) and gap >= 0),
     "encoder_": _check_encoder,
     "feature_names_in_": _check_names,

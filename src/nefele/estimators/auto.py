@@ -227,6 +227,12 @@ def table_of_candidates(choice: Choice, rows: Rows) -> list[dict[str, Any]]:
     return found
 
 
+def remember(model: Any, choice: Choice, rows: Rows) -> None:
+    """Note at a model which coupling was chosen for it, and what was compared: both are saved."""
+    model.coupling_ = choice.words
+    model.candidates_ = table_of_candidates(choice, rows)
+
+
 def run_fold(
     template: Any, rows: Rows, split: Any, curves: bool, scorer: Any = None, table: Any = None
 ) -> Fold:

@@ -76,8 +76,7 @@ def fit(search: Any, model: Any, rows: Rows, given: tuple[Any, ...]) -> bool:
     search.best_estimator_ = fitting.fit_design(model, rows, design, start)
     search.clearest_alpha_ = search.clearest_clusters_ = search._steady = None
     search.cv_results_["n_clusters"] = np.array([int(model.clusters_.max()) + 1])
-    search.coupling_ = choice.words
-    search.candidates_ = auto.table_of_candidates(choice, rows)
+    auto.remember(model, choice, rows)
     search.scale_, search.hub_ = model.scale, model.hub
     search._copy(model)
     return True

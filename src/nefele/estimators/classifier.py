@@ -108,12 +108,26 @@ group_level_, encoder_, privacy_, clipped_share_
         return self
 
     def decision_function(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class."""
+        """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         return self._raw(X, node_ids)
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes)."""
+        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         z = self._raw(X, node_ids)
         if z.ndim == 2:
             return np.asarray(softmax(z, axis=1))
@@ -121,11 +135,25 @@ group_level_, encoder_, privacy_, clipped_share_
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_log_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Logarithms of the probabilities, shape (n_rows, n_classes)."""
+        """Logarithms of the probabilities, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         return np.log(self.predict_proba(X, node_ids=node_ids))
 
     def predict(self, X: Any, *, node_ids: Any = None) -> NDArray[Any]:
-        """The likeliest class of each row by its own model, shape (n_rows,)."""
+        """The likeliest class of each row by its own model, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         z = self._raw(X, node_ids)
         best = z.argmax(axis=1) if z.ndim == 2 else (z > 0).astype(np.int64)
         return self.classes_[best]

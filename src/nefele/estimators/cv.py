@@ -139,12 +139,30 @@ unseen, solver, tol, max_iter, verbose
     best_estimator_: GTVRegressor
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Predictions of each row's own model, shape (n_rows,)."""
+        """Predictions of each row's own model, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Coefficient of determination R^2 of the predictions over all rows."""
+        """Coefficient of determination R^2 of the predictions over all rows.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+            Target.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
 
@@ -200,28 +218,67 @@ n_left_out_
     _advice = ", or where classes can be separated or a fold lacks one, use Logistic(l2=1e-3)"
 
     def predict(self, X: Any, *, node_ids: Any = None) -> NDArray[Any]:
-        """The likeliest class of each row by its own model, shape (n_rows,)."""
+        """The likeliest class of each row by its own model, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, node_ids=node_ids)
 
     def decision_function(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class."""
+        """Scores of the rows: (n_rows,) for two classes (positive: the second), else per class.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X, node_ids=node_ids)
 
     @available_if(lambda self: hasattr(self._template(), "predict_proba"))
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes)."""
+        """Probabilities of the classes by each row's own model, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X, node_ids=node_ids)
 
     @available_if(lambda self: hasattr(self._template(), "predict_log_proba"))
     def predict_log_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Logarithms of the probabilities, shape (n_rows, n_classes)."""
+        """Logarithms of the probabilities, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict_log_proba(X, node_ids=node_ids)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Share of rows whose class is predicted."""
+        """Share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+            Classes.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)

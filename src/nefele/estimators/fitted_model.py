@@ -28,10 +28,12 @@ class FittedModel(Reported):
 
     alpha: float
 
+    candidates_: list[dict[str, Any]]
     centre_coef_: Array
     centre_intercept_: Any
     clusters_: NDArray[np.int64]
     coef_: Array
+    coupling_: str
     dual_gap_: float
     encoder_: TableEncoder
     feature_names_in_: NDArray[Any]
@@ -149,6 +151,9 @@ class FittedModel(Reported):
         """
         check_is_fitted(self, "coef_")
         lines = [f"{len(self.nodes_)} nodes, {self.graph_.n_edges} edges, alpha {self.alpha:.4g}"]
+        if hasattr(self, "coupling_"):
+            tried = len(self.candidates_)
+            lines.append(f"coupling: {self.coupling_}, chosen among {tried} (candidates_)")
         known = np.isfinite(self.dual_gap_)
         lines.append(f"{self.status_}, gap {self.dual_gap_:.1e}" if known else self.status_)
         if hasattr(self, "privacy_"):

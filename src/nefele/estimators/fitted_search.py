@@ -42,6 +42,8 @@ _COPIED = (
     "group_level_",
     "encoder_",
     "classes_",
+    "coupling_",
+    "candidates_",
     "privacy_",
 )
 
@@ -99,12 +101,24 @@ class FittedSearch(Reported):
                 delattr(self, name)
 
     def coef_frame(self, level: float | None = None) -> pl.DataFrame:
-        """The models of all nodes as a table, see the same of the estimator with a fixed alpha."""
+        """The models of all nodes as a table, see the same of the estimator with a fixed alpha.
+
+        Parameters
+        ----------
+        level : float, optional
+            Adds standard errors and intervals that cover with this probability, such as 0.9.
+        """
         check_is_fitted(self)
         return self.best_estimator_.coef_frame(level)
 
     def common_frame(self, level: float = 0.9) -> pl.DataFrame:
-        """The common coefficients and their tests, see the estimator with a fixed alpha."""
+        """The common coefficients and their tests, see the estimator with a fixed alpha.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which an interval covers the true coefficient.
+        """
         check_is_fitted(self)
         return self.best_estimator_.common_frame(level)
 
@@ -151,7 +165,15 @@ class FittedSearch(Reported):
         return view_of(model, self, track, **how)
 
     def save(self, path: Any, *, rows: bool = False) -> None:
-        """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha."""
+        """Write `best_estimator_` to a file, see the `save` of the estimator with a fixed alpha.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file is replaced as a whole, or left as it was.
+        rows : bool
+            Whether to store the training rows as well: `partial_fit` needs them.
+        """
         check_is_fitted(self)
         self.best_estimator_.save(path, rows=rows)
 

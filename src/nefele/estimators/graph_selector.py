@@ -301,18 +301,43 @@ class GraphSelectorCV(BaseEstimator):
         )
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Any:
-        """Predictions of the best estimator, see `GTVRegressor.predict`."""
+        """Predictions of the best estimator, see `GTVRegressor.predict`.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, node_ids=node_ids)
 
     @available_if(lambda self: hasattr(self._search()._template(), "predict_proba"))
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Probabilities of the best estimator, see `GTVClassifier.predict_proba`."""
+        """Probabilities of the best estimator, see `GTVClassifier.predict_proba`.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, node_ids=node_ids)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Score of the best estimator: R^2, or the share of right classes."""
+        """Score of the best estimator: R^2, or the share of right classes.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+            Target or classes.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y, sample_weight, node_ids=node_ids)
 

@@ -98,13 +98,24 @@ class KeepNode(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit to the rows and transform them, by the transformer's own `fit_transform`."""
+        """Fit to the rows and transform them, by the transformer's own `fit_transform`.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d + 1)
+        y : array of shape (n_rows,), optional
+        """
         rest, ids = self._start(X)
         self.transformer_ = clone(self.transformer)
         return self._join(X, ids, self.transformer_.fit_transform(rest, y))
 
     def transform(self, X: Any) -> Any:
-        """The transformed columns and the ids, in a table or array like X."""
+        """The transformed columns and the ids, in a table or array like X.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d + 1)
+        """
         check_is_fitted(self, "transformer_")
         X = validate_data(self, _table_or_array(X), reset=False, skip_check_array=True)
         node: Any = self.node_
@@ -116,7 +127,13 @@ class KeepNode(TransformerMixin, BaseEstimator):
         return self._join(X, ids, self.transformer_.transform(rest))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns that come out; in a table the node column is the first."""
+        """Names of the columns that come out; in a table the node column is the first.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the columns of X, the node column among them; default those of `fit`.
+        """
         check_is_fitted(self, "transformer_")
         names = _check_feature_names_in(self, input_features)
         place = list(names).index(self.node_) if self.node_ in names else int(self.node_)

@@ -129,6 +129,10 @@ class GTVRegressor(RowsRegressor, GTVBase):
         Features that never change inside a node, by name or position.
     encoder_ : TableEncoder
         Only for tables with text, dates or missing values, which it turns into numbers.
+    coupling_, candidates_ : str, list of dict
+        The coupling that was chosen for this model and those it was compared with, see
+        `GTVRegressorCV`; only for one that a search with `penalty="auto"` or a run has fitted.
+        They are saved with it.
     privacy_ : nefele.privacy.Spent
         What the fit cost; only with `privacy`.
     clipped_share_ : dict

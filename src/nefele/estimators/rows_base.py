@@ -256,7 +256,18 @@ class RowsRegressor(RegressorMixin):
     """A target of numbers, and the score of its predictions."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Coefficient of determination R^2 of the predictions over all rows."""
+        """Coefficient of determination R^2 of the predictions over all rows.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+            Target.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, self.predict(X, node_ids=node_ids), sample_weight=sample_weight))
@@ -280,7 +291,18 @@ class RowsClassifier(ClassifierMixin):
     classes_: NDArray[Any]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, node_ids: Any = None) -> float:
-        """Share of rows whose class is predicted."""
+        """Share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : table or array of shape (n_rows, d), or with the node column (n_rows, d + 1)
+        y : array of shape (n_rows,)
+            Classes.
+        sample_weight : array of shape (n_rows,), optional
+            Row weights >= 0.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, when X has no node column.
+        """
         from sklearn.metrics import accuracy_score
 
         found = self.predict(X, node_ids=node_ids)

@@ -82,9 +82,12 @@ def _verdict(mean: dict[str, Any]) -> str:
 def draw(figure: Any, cells: list[Cell]) -> None:
     """Accuracy against bytes per client, one panel per data set and size."""
     parts = groups(cells, "images", "size")
-    axes = np.atleast_1d(figure.subplots(1, len(parts)))
+    columns = min(2, len(parts))
+    axes = np.ravel(figure.subplots(-(-len(parts) // columns), columns, squeeze=False))
+    for ax in axes[len(parts) :]:
+        ax.remove()
     shown = list(dict.fromkeys(cell["method"] for cell in cells))
-    for ax, ((images, _), part) in zip(axes, parts.items(), strict=True):
+    for ax, ((images, _), part) in zip(axes[: len(parts)], parts.items(), strict=True):
         for cell in part:
             k = shown.index(cell["method"])
             ax.errorbar(
@@ -99,9 +102,10 @@ def draw(figure: Any, cells: list[Cell]) -> None:
             )
         best = max(np.mean(cell["accuracy"]) for cell in part)
         ax.set(xscale="log", title=f"{images}, {part[0]['train']} images")
+        ax.xaxis.set_major_formatter("{x:g}")  # powers in superscripts are too small to read
         ax.set(xlabel="MB per client (none: at the left)", ylim=(best - 0.035, best + 0.006))
-    axes[0].set_ylabel("test accuracy")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7)
+        ax.set_ylabel("test accuracy")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
 
 
 EXPERIMENT = Experiment(
@@ -112,7 +116,7 @@ EXPERIMENT = Experiment(
     compute=compute,
     rows=rows,
     draw=draw,
-    size=(12.0, 4.2),
+    size=(7.4, 6.4),
     needs="images",
     notes=(
         "Strengths, and nefele's graph, are chosen once, at held-out training images of the first "

@@ -59,7 +59,13 @@ class AlternatingGraph(FromDiscrepancy):
     l2: float = 1e-3
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the last round, see the class."""
+        """The graph of the last round, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         self._check_options(self.k)
         check_number(self.strength, "strength", low=0.0, strict=True)
         rounds = check_count(self.rounds, "rounds", low=0)

@@ -57,7 +57,13 @@ class BlockModelCleanup(Trimmed):
     random_state: int = 0
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The cleaned graph, see the class."""
+        """The cleaned graph, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.action, ("drop", "reweight"), "action")
         ratio = check_number(self.ratio, "ratio", low=0.0)
         self._check_finish()

@@ -68,7 +68,13 @@ class GraphBuilder(BaseEstimator, ABC):
 
     @abstractmethod
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """A graph whose nodes are the ids of the rows, perhaps with more nodes without rows."""
+        """A graph whose nodes are the ids of the rows, perhaps with more nodes without rows.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
 
 
 @dataclass(eq=False, repr=False)
@@ -111,7 +117,13 @@ class SpatialKNN(GraphBuilder):
     scale: float | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the k nearest neighbours, see the class."""
+        """The graph of the k nearest neighbours, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         found = node_coordinates(self.coords, rows, "SpatialKNN", self.metric)
         return _neighbours(
             found.points,
@@ -159,7 +171,13 @@ class MomentsKNN(GraphBuilder):
     scale: float | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the k nearest neighbours, see the class."""
+        """The graph of the k nearest neighbours, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         target = check_flag(self.target, "target")
         values = np.hstack([rows.X, rows.targets]) if target else rows.X
         if not values.shape[1]:

@@ -54,7 +54,13 @@ class DegreeGraph(GraphBuilder):
     n_candidates: int | None = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the linear programme, see the class."""
+        """The graph of the linear programme, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         degree = check_number(self.degree, "degree", low=0.0, strict=True)
         base = LossGraph() if self.similarity is None else self.similarity
         if not isinstance(base, PairwiseGraph):

@@ -80,7 +80,13 @@ class EmbeddingKNN(PairwiseGraph):
         self.normalize = normalize
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and distances of the embedded nodes, all pairs."""
+        """Ids and distances of the embedded nodes, all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.method, _METHODS, "method")
         nodes = node_rows(rows)
         tell_constant(rows)

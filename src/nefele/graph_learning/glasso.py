@@ -61,7 +61,13 @@ class GlassoGraph(Finished):
     shrinkage: float = 0.05
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of positive partial correlations, see the class."""
+        """The graph of positive partial correlations, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         from sklearn.covariance import graphical_lasso
 
         alpha = check_number(self.alpha, "alpha", low=0.0, strict=True)

@@ -57,7 +57,13 @@ class LabelGraph(PairwiseGraph):
         self.similarity = similarity
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and discrepancies of the labels, all pairs."""
+        """Ids and discrepancies of the labels, all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.similarity, ("distribution", "overlap"), "similarity")
         if rows.targets.shape[1] < 2:
             raise ValueError(

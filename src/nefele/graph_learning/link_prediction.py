@@ -59,7 +59,13 @@ class LinkPrediction(Trimmed):
     n_components: int = 8
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The completed graph, see the class."""
+        """The completed graph, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.method, _METHODS, "method")
         share = check_number(self.share, "share", low=0.0)
         check_count(self.n_components, "n_components", low=1)

@@ -48,7 +48,13 @@ class LossGraph(PairwiseGraph):
     l2: float = 1e-3
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and mean excess losses of all pairs."""
+        """Ids and mean excess losses of all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         nodes = node_rows(rows)
         return nodes.ids, excess_losses(linear_fits(nodes, self.l2))
 
@@ -86,7 +92,13 @@ class GradientGraph(PairwiseGraph):
     metric: str = "euclidean"
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and differences of the gradients, all pairs."""
+        """Ids and differences of the gradients, all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.metric, ("euclidean", "cosine"), "metric")
         nodes = node_rows(rows)
         fits = linear_fits(nodes, self.l2)
@@ -132,7 +144,13 @@ class PoolingGainGraph(PairwiseGraph):
     threshold: Any = 1.0
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and Delta_ij / (2 r_ij s^2) of all pairs."""
+        """Ids and Delta_ij / (2 r_ij s^2) of all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         nodes = node_rows(rows)
         fits = linear_fits(nodes, self.l2)
         count = nodes.total  # a row of weight 2 is two rows

@@ -58,10 +58,22 @@ class PairwiseGraph(FromDiscrepancy):
 
     @abstractmethod
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and the symmetric matrix of discrepancies, shapes (n_nodes,), (n_nodes, n_nodes)."""
+        """Ids and the symmetric matrix of discrepancies, shapes (n_nodes,), (n_nodes, n_nodes).
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the training rows, see the class."""
+        """The graph of the training rows, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         from nefele.graph_learning.validation import auto_k, auto_threshold
 
         name = self._threshold

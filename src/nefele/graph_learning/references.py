@@ -27,7 +27,13 @@ class NoEdges(GraphBuilder):
     """
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """A graph of the nodes with rows, without edges."""
+        """A graph of the nodes with rows, without edges.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         return Graph(distinct(rows.node_ids), [], [])
 
 
@@ -54,7 +60,13 @@ class CliqueGraph(GraphBuilder):
         self.max_complete = max_complete
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The complete graph of the nodes with rows, or a star around a node without rows."""
+        """The complete graph of the nodes with rows, or a star around a node without rows.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         ids = distinct(rows.node_ids)
         if len(ids) <= check_count(self.max_complete, "max_complete", low=0):
             head, tail = np.triu_indices(len(ids), 1)
@@ -83,7 +95,13 @@ class ShuffledGraph(GraphBuilder):
         self.random_state = random_state
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph with permuted ids."""
+        """The graph with permuted ids.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         graph = base_graph(self.graph, rows, NoEdges(), "ShuffledGraph")
         place = np.random.default_rng(self.random_state).permutation(graph.n_nodes)
         return Graph(graph.ids, place[graph.head], place[graph.tail], graph.weight)

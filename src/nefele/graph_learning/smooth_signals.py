@@ -72,7 +72,13 @@ class SmoothSignalGraph(Finished):
     normalize: str = "mean"
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The learnt graph, see the class."""
+        """The learnt graph, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.signals, ("parameters", "moments"), "kind of signals")
         if self.k is not None and self.theta is not None:
             raise ValueError(f"Give k or theta, not both; got {self.k!r} and {self.theta!r}.")

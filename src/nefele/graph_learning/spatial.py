@@ -52,7 +52,13 @@ class RadiusGraph(_Placed):
     radius: float = 1.0
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of all near pairs, see the class."""
+        """The graph of all near pairs, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_number(self.radius, "radius", low=0.0, strict=True)
         check_weighting(self.weight, self.scale)
         change = self._check_finish()
@@ -94,7 +100,13 @@ class DelaunayGraph(_Placed):
     """
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the triangulation, see the class."""
+        """The graph of the triangulation, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_weighting(self.weight, self.scale)
         change = self._check_finish()
         found = node_coordinates(self.coords, rows, "DelaunayGraph", self.metric)

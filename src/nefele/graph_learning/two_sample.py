@@ -83,7 +83,13 @@ class TestGraph(Finished):
     random_state: int = 0
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the pairs not found to differ, see the class."""
+        """The graph of the pairs not found to differ, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         check_name(self.test, _TESTS, "test")
         check_name(self.weight, ("unit", "pvalue"), "weight")
         level = check_number(self.level, "level", low=0.0, strict=True)

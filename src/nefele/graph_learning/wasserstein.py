@@ -77,7 +77,13 @@ class WassersteinGraph(PairwiseGraph):
         self.normalize = normalize
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and squared Wasserstein distances of all pairs."""
+        """Ids and squared Wasserstein distances of all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         nodes = node_rows(rows)
         values = nodes.values(self.target)
         if check_flag(self.standardize, "standardize"):

@@ -105,25 +105,46 @@ class MappedGraph(Graph):
             )
 
     def operator(self, d: int) -> sparse.csr_array:
-        """K as a matrix of shape (n_rows * p, n_nodes * d)."""
+        """K as a matrix of shape (n_rows * p, n_nodes * d).
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
         if self.block is not None:
             return self._operator
         return sparse.csr_array(sparse.kron(self._operator, sparse.eye_array(d), format="csr"))
 
     def diff(self, w: Array) -> Array:
-        """K w, shape (n_rows, p)."""
+        """K w, shape (n_rows, p).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
         if self.block is None:
             return np.asarray(self._operator @ w)
         return np.asarray((self._operator @ w.ravel()).reshape(self.n_edges, -1))
 
     def div(self, u: Array) -> Array:
-        """K^T u, shape (n_nodes, d)."""
+        """K^T u, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        u : array of shape (n_rows, p)
+        """
         if self.block is None:
             return np.asarray(self._transposed @ u)
         return np.asarray((self._transposed @ u.ravel()).reshape(self.n_nodes, -1))
 
     def sizes(self, u: Array) -> Array:
-        """|K|^T |u|: sizes of the terms that `div` sums, shape (n_nodes, d)."""
+        """|K|^T |u|: sizes of the terms that `div` sums, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        u : array of shape (n_rows, p)
+        """
         total = abs(self._transposed) @ np.abs(u if self.block is None else u.ravel())
         return np.asarray(total.reshape(self.n_nodes, -1))
 
@@ -132,6 +153,10 @@ class MappedGraph(Graph):
 
         So steps that suit the edges of a plain graph suit these rows. Of several columns the
         largest counts: shape (n_nodes,) or (n_nodes, 1).
+
+        Parameters
+        ----------
+        values : array of shape (n_rows,) or (n_rows, k)
         """
         if values.ndim == 2:
             return np.asarray(self._links.T @ values.max(axis=1))[:, None]
@@ -146,7 +171,12 @@ class MappedGraph(Graph):
         return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
     def neighbors(self, node: Any) -> list[Any]:
-        """Ids of the nodes that share a row with the node of this id."""
+        """Ids of the nodes that share a row with the node of this id.
+
+        Parameters
+        ----------
+        node : node id
+        """
         rows = self._links[:, [self.position(node)]].nonzero()[0]
         near = np.unique(self._links[rows].indices)
         return self.ids[near[near != self.position(node)]].tolist()

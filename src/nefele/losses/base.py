@@ -30,7 +30,12 @@ class Loss(ABC):
 
     @abstractmethod
     def bind(self, data: LocalData) -> BoundLoss:
-        """The loss of these local datasets, one L_i per node."""
+        """The loss of these local datasets, one L_i per node.
+
+        Parameters
+        ----------
+        data : LocalData
+        """
 
 
 class BoundLoss(ABC):
@@ -58,21 +63,42 @@ class BoundLoss(ABC):
 
     @abstractmethod
     def value(self, w: Array) -> Array:
-        """L_i(w_i), shape (n_nodes,)."""
+        """L_i(w_i), shape (n_nodes,).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
 
     @abstractmethod
     def grad(self, w: Array) -> Array:
-        """Gradient of L_i at w_i, shape (n_nodes, d)."""
+        """Gradient of L_i at w_i, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
 
     @abstractmethod
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         """argmin_z L_i(z) + 1/(2 step_i) ||z - v_i||^2, shape (n_nodes, d) (NFL, Eq. (32)).
 
         `start` is a first guess for iterative forms; it does not change the result.
+
+        Parameters
+        ----------
+        v : array of shape (n_nodes, d)
+        step : array of shape (n_nodes,)
+        start : array of shape (n_nodes, d), optional
         """
 
     def hess(self, w: Array) -> Array | None:
-        """Hessian at w_i, shape (n_nodes, d, d); None when there is none."""
+        """Hessian at w_i, shape (n_nodes, d, d); None when there is none.
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
         return None
 
     def strong_convexity(self) -> Array:
@@ -87,6 +113,11 @@ class BoundLoss(ABC):
         """A point of the dual near the gradient at w; None when no conjugate is known.
 
         `target` is what the gradients should become: -D^T u, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        target : array of shape (n_nodes, d)
         """
         return None
 
@@ -111,7 +142,12 @@ class BoundLoss(ABC):
             return np.where(far[:, None], self.prox(zero, self.steps()), zero)
 
     def steps(self, length: float = 1.0) -> Array:
-        """Steps of this length in units of 1 / curvature, or of 1 where a loss has none."""
+        """Steps of this length in units of 1 / curvature, or of 1 where a loss has none.
+
+        Parameters
+        ----------
+        length : float
+        """
         curvature = self.curvature()
         return np.asarray(length / np.where(curvature > 0, curvature, 1.0))
 
@@ -119,6 +155,10 @@ class BoundLoss(ABC):
         """Minimiser of each group's summed loss, given to each of its nodes, shape (n_nodes, d).
 
         `groups` labels each node from 0. Damped Newton steps; None where there is no Hessian.
+
+        Parameters
+        ----------
+        groups : int array of shape (n_nodes,)
         """
         w = np.zeros((self.n_nodes, self.d))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -154,11 +194,21 @@ class BoundLoss(ABC):
 
         Where the formula depends on the size of the problem, it stays that of all nodes, so that
         a part of a network rounds as one process does.
+
+        Parameters
+        ----------
+        nodes : int array of shape (k,)
         """
         raise TypeError(f"{type(self).__name__} cannot be split by node: it gives no restrict.")
 
     def sized(self, n_nodes: int, n_rows: int) -> None:
-        """Take the formulas of a network with so many nodes and rows, of which this is a part."""
+        """Take the formulas of a network with so many nodes and rows, of which this is a part.
+
+        Parameters
+        ----------
+        n_nodes, n_rows : int
+            Of the whole network.
+        """
         return None
 
     def forget(self) -> None:
@@ -170,7 +220,13 @@ class BoundLoss(ABC):
         return {}
 
     def recall(self, memory: dict[str, Array]) -> None:
-        """Go on with the first guesses of `memory`."""
+        """Go on with the first guesses of `memory`.
+
+        Parameters
+        ----------
+        memory : dict of arrays
+            What `memory` gave.
+        """
         return None
 
     def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -178,6 +234,10 @@ class BoundLoss(ABC):
 
         Matrices F, P: no loss rises if F t >= 0 and P t = 0; one falls for ever if F t != 0.
         Here: no direction is free, as for losses with compact level sets.
+
+        Parameters
+        ----------
+        nodes : bool array of shape (n_nodes,)
         """
         return np.zeros((0, self.d)), np.eye(self.d)[: self.d * int(self.labelled[nodes].any())]
 
@@ -190,6 +250,12 @@ class BoundLoss(ABC):
         (Albert and Anderson 1984, for the logistic loss) for each group, or, given a nearly
         optimal w, for those whose curvature has nearly vanished there. With a `basis`, shape
         (d, k), only directions in its range count.
+
+        Parameters
+        ----------
+        groups : int array of shape (n_nodes,)
+        w : array of shape (n_nodes, d), optional
+        basis : array of shape (d, k), optional
         """
         out = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
         basis = np.eye(self.d) if basis is None else basis
@@ -206,6 +272,12 @@ class BoundLoss(ABC):
 
         The others, with the basis `personal` of shape (d, k), are each node's own. One linear
         programme for all; spared, given a nearly optimal w, when every node is curved there.
+
+        Parameters
+        ----------
+        groups : int array of shape (n_nodes,)
+        personal : array of shape (d, k)
+        w : array of shape (n_nodes, d), optional
         """
         nodes = np.arange(self.n_nodes)
         if not len(self.escape_nodes(self.labelled)[0]):
@@ -219,6 +291,10 @@ class BoundLoss(ABC):
         """The same losses with sum_j ridge_ij w_ij^2 added, shape (n_nodes, d), if that is known.
 
         So are nodes held that would run away.
+
+        Parameters
+        ----------
+        ridge : array of shape (n_nodes, d)
         """
         return None
 
@@ -260,18 +336,36 @@ class DualPoint(ABC):
 
     @abstractmethod
     def move(self, x: Array, target: Array) -> None:
-        """Change s_i by about -metric_i x_i, staying in the conjugate's domain."""
+        """Change s_i by about -metric_i x_i, staying in the conjugate's domain.
+
+        Parameters
+        ----------
+        x : array of shape (n_nodes, d)
+        target : array of shape (n_nodes, d)
+            What s is to become.
+        """
 
     @abstractmethod
     def settle(self, x: Array) -> None:
-        """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`."""
+        """Change s_i by exactly -metric_i x_i; the domain may be left, see `domain_ratio`.
+
+        Parameters
+        ----------
+        x : array of shape (n_nodes, d)
+        """
 
     def tidy(self) -> None:
         """Bring back into the domain what is outside by no more than rounding errors."""
         return None
 
     def adopt(self, duals: Sequence[Duals], w: Array) -> None:
-        """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind."""
+        """Take duals of rows and of l1 terms that a solver has, at w, one pair for each kind.
+
+        Parameters
+        ----------
+        duals : sequence of pairs of arrays
+        w : array of shape (n_nodes, d)
+        """
         return None
 
     @abstractmethod
@@ -280,7 +374,12 @@ class DualPoint(ABC):
 
     @abstractmethod
     def conjugate(self, theta: Array) -> Array:
-        """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,)."""
+        """L_i*(theta_i s_i), or an upper bound of it, shape (n_nodes,).
+
+        Parameters
+        ----------
+        theta : array of shape (n_nodes,)
+        """
 
 
 def block_product(blocks: Array, x: Array, compiled: bool) -> Array:

@@ -20,23 +20,52 @@ class Constraint(ABC):
 
     @abstractmethod
     def check_dimension(self, d: int) -> None:
-        """Raise when it does not fit d parameters."""
+        """Raise when it does not fit d parameters.
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
 
     @abstractmethod
     def inside(self, w: Array) -> NDArray[np.bool_]:
-        """Whether each w_i is in C, up to rounding, shape (n_nodes,)."""
+        """Whether each w_i is in C, up to rounding, shape (n_nodes,).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        """
 
     @abstractmethod
     def minimise(self, A: Array, g: Array, l1: Array, start: Array) -> Array:
-        """Argmin over C of 1/2 z^T A_i z - g_i^T z + sum_j l1_ij |z_j|, shape (n_nodes, d)."""
+        """Argmin over C of 1/2 z^T A_i z - g_i^T z + sum_j l1_ij |z_j|, shape (n_nodes, d).
+
+        Parameters
+        ----------
+        A : array of shape (n_nodes, d, d)
+            Positive definite.
+        g, start : arrays of shape (n_nodes, d)
+        l1 : array of shape (n_nodes, d)
+        """
 
     @abstractmethod
     def normal(self, w: Array, rest: Array, l1: Array) -> Array:
-        """What of `rest` the term l1 ||.||_1 and the set's normal cone at w can be."""
+        """What of `rest` the term l1 ||.||_1 and the set's normal cone at w can be.
+
+        Parameters
+        ----------
+        w, rest, l1 : arrays of shape (n_nodes, d)
+        """
 
     @abstractmethod
     def support(self, nu: Array, l1: Array) -> Array:
-        """Sup over C of <nu_i, z> - sum_j l1_ij |z_j|, shape (n_nodes,)."""
+        """Sup over C of <nu_i, z> - sum_j l1_ij |z_j|, shape (n_nodes,).
+
+        Parameters
+        ----------
+        nu, l1 : arrays of shape (n_nodes, d)
+        """
 
 
 @dataclass(frozen=True)
@@ -161,7 +190,12 @@ class Simplex(Constraint):
         return simplex_quadratic(A, g, l1, float(self.total), start)
 
     def normal(self, w: Array, rest: Array, l1: Array) -> Array:
-        """Mu on the support of w, at most mu elsewhere; l1 adds a constant, of no effect."""
+        """Mu on the support of w, at most mu elsewhere; l1 adds a constant, of no effect.
+
+        Parameters
+        ----------
+        w, rest, l1 : arrays of shape (n_nodes, d)
+        """
         on = w > _AT * self.total
         mu = (rest * on).sum(axis=1) / np.maximum(on.sum(axis=1), 1)
         return np.where(on, mu[:, None], np.minimum(rest, mu[:, None]))

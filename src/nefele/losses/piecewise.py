@@ -32,7 +32,12 @@ class _Piecewise(PointwiseLoss):
         return np.zeros(len(z))
 
     def box(self, y: Array) -> tuple[Array, Array]:
-        """Smallest and largest slope for each label."""
+        """Smallest and largest slope for each label.
+
+        Parameters
+        ----------
+        y : array of shape (n_rows,)
+        """
         raise TypeError(f"{type(self).__name__} must give box.")
 
     def conjugate(self, a: Array, y: Array) -> Array:

@@ -47,26 +47,61 @@ class PointwiseLoss(Loss):
 
     @abstractmethod
     def f(self, z: Array, y: Array) -> Array:
-        """The loss of predictions z for labels y."""
+        """The loss of predictions z for labels y.
+
+        Parameters
+        ----------
+        z, y : arrays of shape (n_rows,)
+            Predictions and labels.
+        """
 
     @abstractmethod
     def slope(self, z: Array, y: Array) -> Array:
-        """df/dz."""
+        """df/dz.
+
+        Parameters
+        ----------
+        z, y : arrays of shape (n_rows,)
+            Predictions and labels.
+        """
 
     @abstractmethod
     def bend(self, z: Array, y: Array) -> Array:
-        """d2f/dz2, >= 0."""
+        """d2f/dz2, >= 0.
+
+        Parameters
+        ----------
+        z, y : arrays of shape (n_rows,)
+            Predictions and labels.
+        """
 
     def conjugate(self, a: Array, y: Array) -> Array:
-        """f*(a) = sup_z a z - f(z, y), inf outside its domain."""
+        """f*(a) = sup_z a z - f(z, y), inf outside its domain.
+
+        Parameters
+        ----------
+        a, y : arrays of shape (n_rows,)
+            Duals and labels.
+        """
         raise TypeError(f"{type(self).__name__} gives no conjugate.")
 
     def domain_ratio(self, a: Array, y: Array) -> Array:
-        """Smallest r with a / r in the domain of f*; 0 where the domain is the whole line."""
+        """Smallest r with a / r in the domain of f*; 0 where the domain is the whole line.
+
+        Parameters
+        ----------
+        a, y : arrays of shape (n_rows,)
+            Duals and labels.
+        """
         return np.zeros(len(a))
 
     def check(self, data: LocalData) -> None:
-        """Raise when a label is outside the loss's domain."""
+        """Raise when a label is outside the loss's domain.
+
+        Parameters
+        ----------
+        data : LocalData
+        """
 
     def kernel(self) -> tuple[str, float] | None:
         """Name and parameter of the compiled Newton prox, if there is one."""
@@ -77,6 +112,10 @@ class PointwiseLoss(Loss):
 
         Returns (pinned, sign): rows whose prediction may not change at all, and for the others
         the sign of the direction that costs nothing. None when every infimum is attained.
+
+        Parameters
+        ----------
+        y : array of shape (n_rows,)
         """
         return None
 

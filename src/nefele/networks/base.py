@@ -94,7 +94,12 @@ class NetworksBase(ShapedRows, Network):
     # -- prediction ---------------------------------------------------------------------------
 
     def network(self, node: Any) -> Module:
-        """The network of the node with this id, a module of its own."""
+        """The network of the node with this id, a module of its own.
+
+        Parameters
+        ----------
+        node : node id
+        """
         check_is_fitted(self, "parameters_")
         i = self.graph_.position(node)
         own = {name: rows[i] for name, rows in self.statistics_.items()}
@@ -104,6 +109,10 @@ class NetworksBase(ShapedRows, Network):
         """Write the fitted networks to one file of plain arrays and JSON, without the code.
 
         Parameters that are neither text, numbers nor None are left out; `load` needs the module.
+
+        Parameters
+        ----------
+        path : str or Path
         """
         check_is_fitted(self, "parameters_")
         save_networks(self, path)

@@ -42,7 +42,13 @@ class NetworkGraph(PairwiseGraph):
     network: Any = None
 
     def fit_graph(self, rows: TrainingRows) -> Graph:
-        """The graph of the training rows, see the class."""
+        """The graph of the training rows, see the class.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         with threads(1 if self.network is None else self.network.n_threads):
             return super().fit_graph(rows)
 
@@ -97,7 +103,13 @@ class GradientGraph(NetworkGraph):
     """
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and discrepancies of the gradients, all pairs."""
+        """Ids and discrepancies of the gradients, all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         _, steps, graph = self._started(rows, batch_size=None)
         g = to_numpy(steps.gradient(steps.start()))
         length = np.linalg.norm(g, axis=1, keepdims=True)
@@ -134,7 +146,13 @@ class PredictionGraph(NetworkGraph):
     n_shared: int = 100
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and discrepancies of the predictions, all pairs."""
+        """Ids and discrepancies of the predictions, all pairs.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         shared = self._rows(rows.X)
         model, steps, w, graph = self._trained(rows)
         with torch.no_grad():
@@ -180,7 +198,13 @@ class GainGraph(NetworkGraph):
     """
 
     def discrepancy(self, rows: TrainingRows) -> tuple[NDArray[Any], Array]:
-        """Ids and the largest gain minus that of the pair, infinite where there is none."""
+        """Ids and the largest gain minus that of the pair, infinite where there is none.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
+        """
         ids = distinct(rows.node_ids[rows.sample_weight > 0])
         gain = self.gains(rows)
         with np.errstate(invalid="ignore"):
@@ -193,6 +217,11 @@ class GainGraph(NetworkGraph):
         """By how much node j lowers the loss of node i, shape (n_nodes, n_nodes).
 
         NaN where node i has no held-out rows.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            Training rows and their node ids.
         """
         train, test = next(
             WithinNodeKFold(4, shuffle=True, random_state=0).split(rows.X, None, rows.node_ids)

@@ -52,6 +52,10 @@ class Layers:
     def n_parameters(self, n_features: int, n_outputs: int = 1) -> int:
         """Weights and constants of the network.
 
+        Parameters
+        ----------
+        n_features, n_outputs : int
+
         Examples
         --------
         >>> Layers((16,)).n_parameters(3, 2)

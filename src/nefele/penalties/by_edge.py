@@ -70,7 +70,13 @@ class ByEdge(Penalty):
         return ByEdge(self.penalties, self.kind[edges])
 
     def personal(self, d: int) -> Array:
-        """What no kind couples: the kernel of the sum of projections on what they couple."""
+        """What no kind couples: the kernel of the sum of projections on what they couple.
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
         free = [penalty.personal(d) for penalty in self.penalties]
         coupled = sum(np.eye(d) - basis @ basis.T for basis in free)
         values, vectors = np.linalg.eigh(coupled)
@@ -128,6 +134,12 @@ class ByEdge(Penalty):
     @classmethod
     def of(cls, named: dict[Any, Penalty], graph: Graph) -> ByEdge:
         """The penalties of a dict by pairs of node ids; the key None is for all other edges.
+
+        Parameters
+        ----------
+        named : dict of Penalty
+            By pairs of node ids in either order, and perhaps None.
+        graph : Graph
 
         Examples
         --------

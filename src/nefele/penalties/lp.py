@@ -89,7 +89,13 @@ class Lp(Penalty):
         return np.sign(v) * _relative(v, self.p) ** (self.p - 1)
 
     def curvature(self, v: Array) -> Array:
-        """(p-1)/||v|| (diag(r^(p-2)) - g g^T) with r = |v|/||v|| and g the gradient."""
+        """(p-1)/||v|| (diag(r^(p-2)) - g g^T) with r = |v|/||v|| and g the gradient.
+
+        Parameters
+        ----------
+        v : array of shape (n_edges, d)
+            Differences over the edges.
+        """
         if self.p in _EXACT:
             return _EXACT[self.p].curvature(v)
         if not self.twice:

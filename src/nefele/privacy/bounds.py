@@ -67,7 +67,15 @@ class Bounds:
         return (-1.0, 1.0) if self.y is None else _pair(_symmetric(self.y), "The bounds of y")
 
     def fixed(self, d: int, names: Sequence[str] | None = None) -> Box:
-        """These bounds for d features, by name where they are given so."""
+        """These bounds for d features, by name where they are given so.
+
+        Parameters
+        ----------
+        d : int
+            Number of features.
+        names : sequence of str, optional
+            Their names, in order.
+        """
         low, high = self.target
         middle, half, has = (low + high) / 2, (high - low) / 2, self.y is not None
         if not isinstance(self.x, Mapping) and np.ndim(self.x) == 0:

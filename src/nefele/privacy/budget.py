@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from nefele._checks import check_count, check_name, check_number
-from nefele._words import Text
-from nefele.privacy.accountant import check_target, epsilon_of
+from nefele._words import Text, at_most
+from nefele.privacy.accountant import calibrate, check_target, epsilon_of
 from nefele.privacy.ledger import Ledger, LedgerError, head_of, is_after, opening
 from nefele.privacy.sensitivity import UNITS
 
+_LEAST = 0.01  # an epsilon below which a release is nothing but noise
 _SLACK = 1e-6  # of epsilon: rounding of what is computed again
 
 
@@ -84,8 +85,7 @@ class Budget:
     Traceback (most recent call last):
     ...
     nefele.privacy.budget.BudgetError: This release would bring epsilon to 1.2 of 1 at delta
-    1e-06; 0.504 is spent. Use more noise (a smaller epsilon), or a larger budget. Nothing was
-    released.
+    1e-06; 0.504 is spent. A release of epsilon 0.838 or less still fits. Nothing was released.
     """
 
     def __init__(
@@ -113,7 +113,12 @@ class Budget:
 
     @classmethod
     def open(cls, path: Any) -> Budget:
-        """The account in a file that must be there."""
+        """The account in a file that must be there.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         if not os.path.isfile(path) and not os.path.isfile(f"{os.fspath(path)}.head"):
             raise ValueError(
                 f"No budget file {str(path)!r}. Make it by Budget(epsilon, delta, path=...)."
@@ -141,7 +146,13 @@ class Budget:
         return head_of(self._read())
 
     def check_head(self, head: dict[str, Any]) -> None:
-        """Raise ValueError when the account is older than it was at `head`, or another one."""
+        """Raise ValueError when the account is older than it was at `head`, or another one.
+
+        Parameters
+        ----------
+        head : dict
+            As `head` was.
+        """
         if not is_after(self._read(), head):
             raise LedgerError(
                 "The budget must hold all that was spent when this model or run was saved; it is "
@@ -184,8 +195,8 @@ class Budget:
             if not after <= self.epsilon * (1 + _SLACK):
                 raise BudgetError(
                     f"This release would bring epsilon to {after:.3g} of {self.epsilon:g} at delta "
-                    f"{self.delta:g}; {self._cost(before):.3g} is spent. Use more noise (a smaller "
-                    "epsilon), or a larger budget. Nothing was released."
+                    f"{self.delta:g}; {self._cost(before):.3g} is spent. {self._advice(before)} "
+                    "Nothing was released."
                 )
             facts = {"what": entry.what, "multiplier": entry.multiplier, "count": entry.count}
             entries.append({**facts, "outside": [str(text) for text in outside]})
@@ -266,6 +277,19 @@ class Budget:
 
     def _cost(self, releases: Iterable[Release]) -> float:
         return epsilon_of([(r.multiplier, r.count) for r in releases], self.delta)
+
+    def _advice(self, before: Iterable[Release]) -> str:
+        """What still fits: noise of multiplier z costs 1 / z^2, and these costs add up."""
+        room = calibrate(self.epsilon, self.delta) ** -2
+        room -= sum(r.count / r.multiplier**2 for r in before)
+        most = epsilon_of([(room**-0.5, 1)], self.delta) if room > 0 else 0.0
+        if most >= _LEAST:
+            return f"A release of epsilon {-float(at_most(-most, 3)):g} or less still fits."
+        return (
+            "No further release fits, however noisy. An account does not grow: who answers for the "
+            "data may open another one, Budget(epsilon, delta, path=...) or --budget FILE "
+            "--total-epsilon E, and what is spent there comes on top of this one."
+        )
 
     def _checked(self, facts: dict[str, Any]) -> dict[str, Any]:
         check_target(facts["epsilon"], facts["delta"])

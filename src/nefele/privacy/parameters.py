@@ -111,7 +111,12 @@ class Privacy:
             raise ValueError(f"budget must be a Budget or its file; got {type_name(self.budget)}.")
 
     def mechanism_for(self, loss: Loss) -> str:
-        """The mechanism for a linear model; ValueError when this loss gets no guarantee."""
+        """The mechanism for a linear model; ValueError when this loss gets no guarantee.
+
+        Parameters
+        ----------
+        loss : Loss
+        """
         squared = isinstance(loss, Squared)
         name = self.mechanism
         if name == "auto":
@@ -154,11 +159,22 @@ class Privacy:
         return np.random.default_rng([int(self.seed), *where])
 
     def multiplier(self, releases: int) -> float:
-        """Noise in units of the sensitivity, for this many releases from each record."""
+        """Noise in units of the sensitivity, for this many releases from each record.
+
+        Parameters
+        ----------
+        releases : int
+        """
         return calibrate(self.epsilon, self.delta, releases)
 
     def check_outside(self, outside: list[str]) -> None:
-        """Raise ValueError when choices on raw rows are not allowed."""
+        """Raise ValueError when choices on raw rows are not allowed.
+
+        Parameters
+        ----------
+        outside : list of str
+            What was chosen on raw rows.
+        """
         if outside and not self.allow_outside:
             raise ValueError(
                 f"Every choice must be covered by the guarantee; not covered: "
@@ -176,6 +192,15 @@ class Privacy:
         """Pay for all releases of a fit, before the first of them is made.
 
         `before` is the account's head as an earlier fit left it.
+
+        Parameters
+        ----------
+        mechanism : str
+        releases : int
+            From each record.
+        outside : list of str
+            What was chosen on raw rows.
+        before : dict, optional
         """
         self.check_outside(outside)
         noise, head = self.multiplier(releases), None
@@ -261,7 +286,12 @@ class Spent:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Spent:
-        """The way back from `to_dict`."""
+        """The way back from `to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+        """
         return cls(**{**values, "outside": tuple(values["outside"])})
 
     def to_dict(self) -> dict[str, Any]:

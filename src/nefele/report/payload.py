@@ -41,6 +41,7 @@ def payload(view: View) -> dict[str, Any]:
         "gaps": [number(g) for g in view.gaps],
         "error": _error_curve(view),
         "se": [number(v) for v in view.cv_se],
+        "byRows": view.held_out is not None,
         "crossValidated": bool(np.isfinite(view.cv_error).any()),
         "lines": [[str(name), number(v)] for name, v in _baselines(view)],
         "tol": number(view.tol),
@@ -76,14 +77,10 @@ def _outcome(gain: Array) -> list[list[int]]:
 
 
 def _error_curve(view: View) -> list[float | None]:
-    """Cross-validated error, or the mean over nodes where there is none."""
+    """Cross-validated error, or the mean over held-out rows where there is none."""
     curve = np.asarray(view.cv_error, dtype=np.float64)
     if not np.isfinite(curve).any():
-        errors = np.asarray(view.node_error, dtype=np.float64)
-        known = np.isfinite(errors)
-        count = known.sum(axis=1)
-        total = np.where(known, errors, 0.0).sum(axis=1)
-        curve = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        curve = np.array([_mean(view, errors) for errors in view.node_error])
     return [number(v) for v in curve]
 
 
@@ -92,13 +89,16 @@ def _baselines(view: View) -> list[tuple[str, float]]:
     if np.isfinite(view.cv_error).any():
         errors = (view.cv_own, view.cv_pooled)
     else:
-        errors = (_node_mean(view.own_error), _node_mean(view.pooled_error))
+        errors = (_mean(view, view.own_error), _mean(view, view.pooled_error))
     return list(zip(("own data only", "one model"), errors, strict=True))
 
 
-def _node_mean(errors: Array) -> float:
-    known = np.asarray(errors)[np.isfinite(errors)]
-    return float(known.mean()) if len(known) else np.nan
+def _mean(view: View, errors: Array) -> float:
+    """Mean over all held-out rows, as in the headline; over the nodes where none are counted."""
+    errors = np.asarray(errors, dtype=np.float64)
+    weight = np.ones(len(errors)) if view.held_out is None else np.asarray(view.held_out)
+    known = np.isfinite(errors) & (weight > 0)
+    return float(np.average(errors[known], weights=weight[known])) if known.any() else np.nan
 
 
 def is_ours(name: str) -> bool:

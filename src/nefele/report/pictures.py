@@ -81,6 +81,10 @@ class Picture:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file, whose name ends in .svg or .png as the picture is.
 
+        Parameters
+        ----------
+        path : str or Path
+
         Examples
         --------
         >>> Picture("Nothing", b"<svg xmlns='http://www.w3.org/2000/svg'/>").write("nothing.png")
@@ -135,6 +139,11 @@ class Picture:
     @classmethod
     def read(cls, path: str | os.PathLike[str], title: str = "", says: str = "") -> Picture:
         """A picture from an SVG or PNG file; its title is the name of the file by default.
+
+        Parameters
+        ----------
+        path : str or Path
+        title, says : str
 
         Examples
         --------

@@ -148,7 +148,8 @@ def _scores(view: View) -> str:
             f'<dd><span class="bar" style="width:{share:.2f}%"></span>'
             f"<b>{_text(_short(value))}</b></dd></div>"
         )
-    title = f"Error on held-out rows <span>{_text(view.metric)}, lower is better</span>"
+    over = "" if view.held_out is None else ", mean over all of them"
+    title = f"Error on held-out rows <span>{_text(view.metric)}{over}; lower is better</span>"
     return f'<h2>{title}</h2><dl class="scores">{"".join(rows)}</dl>'
 
 

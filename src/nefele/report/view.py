@@ -93,6 +93,8 @@ class View:
         Error of each node on its held-out rows; NaN for a node without held-out rows.
     node_error : array of shape (K, n)
         The same for the coupled models along the path.
+    held_out : array of shape (n,), optional
+        Held-out rows of each node, by which nodes count in means; None: all nodes count alike.
     ledger : Ledger, optional
         What the nodes sent each other, for methods that exchange messages.
     history : sequence of Step
@@ -145,6 +147,7 @@ class View:
     geographic: bool = False
     centre: bool = False
     ledger: Ledger | None = None
+    held_out: Array | None = None
     cv_own: float = math.nan
     cv_pooled: float = math.nan
     pictures: Sequence[Picture] = ()

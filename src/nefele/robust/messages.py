@@ -30,7 +30,17 @@ class MessageAttack(ABC):
 
     @abstractmethod
     def say(self, own: Array, heard: Array, draw: np.random.Generator) -> Array:
-        """What is sent instead of `own`, with the last rows heard, shape (k, own.size)."""
+        """What is sent instead of `own`, with the last rows heard, shape (k, own.size).
+
+        Parameters
+        ----------
+        own : array
+            What an honest node would send.
+        heard : array of shape (k, own.size)
+            The last rows of the neighbours.
+        draw : numpy Generator
+            For attacks that are random.
+        """
 
     def __call__(self, program: Program[Any]) -> Program[Any]:
         """The program with its messages changed."""
@@ -180,6 +190,11 @@ class Alie(MessageAttack):
 
         Phi(z) = (n - bad - s) / (n - bad), s = floor(n/2 + 1) - bad: so many honest ones must be
         further from the mean than the attackers for these to be in the majority.
+
+        Parameters
+        ----------
+        n, bad : int
+            Senders in all, and attackers among them.
 
         Examples
         --------

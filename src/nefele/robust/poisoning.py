@@ -224,7 +224,12 @@ class Backdoor(DataAttack):
         check_number(self.label, "label")
 
     def stamp(self, X: Any) -> Array:
-        """Rows with the trigger."""
+        """Rows with the trigger.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        """
         return np.asarray(as_float_array(X, "X", 2) + self.trigger)
 
     def _changed(self, data: Any, rows: Any, draw: Any) -> tuple[Array, Array]:

@@ -52,6 +52,14 @@ class Rule(ABC):
         """What the node hears instead of `rows`, of the same shape.
 
         `last` is what they and the node said one round before; None: all began at zero.
+
+        Parameters
+        ----------
+        rows : array of shape (k, d)
+            What the neighbours said.
+        own : array of shape (d,)
+            The node's own parameters.
+        last : Last, optional
         """
 
 
@@ -61,7 +69,14 @@ class _Combining(Rule):
 
     @abstractmethod
     def combine(self, rows: Array, own: Array) -> Array:
-        """One vector of shape (d,)."""
+        """One vector of shape (d,).
+
+        Parameters
+        ----------
+        rows : array of shape (k, d)
+            What the neighbours said.
+        own : array of shape (d,)
+        """
 
 
 @dataclass(frozen=True)

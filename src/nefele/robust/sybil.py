@@ -71,7 +71,12 @@ class Sybil:
         return Graph(self.ids(graph), head, np.concatenate([graph.tail, tail]), weight)
 
     def ids(self, graph: Graph) -> NDArray[Any]:
-        """All ids: the graph's and those of the new nodes."""
+        """All ids: the graph's and those of the new nodes.
+
+        Parameters
+        ----------
+        graph : Graph
+        """
         new = len(captured(graph.ids, self.nodes, "the graph")) * self.count
         if graph.ids.dtype.kind in "iu":
             return np.concatenate([graph.ids, graph.ids.max() + 1 + np.arange(new)])

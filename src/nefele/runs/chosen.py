@@ -89,6 +89,7 @@ class ChosenPipeline(Pipeline):
     def _path(self, alphas: Array, chosen: int) -> Arrays:
         """The coupling and its strength anew from all rows; the path by the same factors."""
         self.model, self._found = self._choice(self.rows)
+        auto.remember(self.model, self._found, self.rows)
         alphas = self._found.alpha * _wide()
         return {
             **super()._path(alphas, chosen),
@@ -113,7 +114,7 @@ class ChosenPipeline(Pipeline):
         """What was compared, and the variance components, as rows of two texts."""
         compared = [
             (f"compared: {one['coupling']}", f"{one['error']:.4g} at left-out rows")
-            for one in auto.table_of_candidates(self._found, self.rows)
+            for one in self.model.candidates_
         ]
         components = components_of(self.model).rows()
         facts = [("coupling", self._found.words), *compared, *components]

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -186,6 +187,17 @@ class RunFolder:
     def move_to(self, home: RunFolder) -> None:
         """Put the files of this run in the place of those of another one, by one rename."""
         replace_files(home.path, self.path, FILES)
+
+    def abandon(self) -> bool:
+        """Remove what a run that was refused has begun; False when it has finished a stage."""
+        if any((self.path / STAGES).glob("*")):
+            return False
+        for name in ("config.toml", "run.json"):
+            self.file(name).unlink(missing_ok=True)
+        for place in (self.path / STAGES, *([self.path] if self.path.name == NEXT else [])):
+            with suppress(OSError):  # never made, or files of others are in it
+                place.rmdir()
+        return True
 
     def save_stage(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep a finished stage."""

@@ -69,6 +69,12 @@ def check_private(config: Asked) -> None:
             "--compare must be left out with --epsilon: other methods would see the raw rows."
         )
     promise_of(config)
+    total = config.total_epsilon
+    if total is not None and config.epsilon is not None and total < config.epsilon:
+        raise ValueError(
+            f"--total-epsilon must be at least --epsilon, {config.epsilon:g}: it is what all runs "
+            f"together may spend; got {total:g}."
+        )
 
 
 def promise_of(config: Asked, budget: Budget | None = None) -> Privacy:

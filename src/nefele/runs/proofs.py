@@ -14,6 +14,7 @@ from nefele._checks import Array
 from nefele._words import at_most
 from nefele.graph import Graph
 from nefele.graph_learning import graph_diagnostics
+from nefele.losses.squared import BoundSquared
 from nefele.problem import Problem
 from nefele.report.layout import place
 from nefele.result import Result, Status
@@ -258,9 +259,16 @@ def _smooth(fit: FinalFit) -> Found:
     moved = label_sensitivity(problem)
     if np.isfinite(moved).all():
         most = at_most(float(moved.max()), 3)
-        words = f"all models together move by at most {most} per unit of a label"
+        words = f"all models together move by at most {most} per unit of a label ({_UNITS})"
+        if fit.result is not None and isinstance(problem.loss, BoundSquared):
+            size = float(np.linalg.norm(fit.result.w))
+            if float(moved.max()) * float(np.std(problem.loss.data.y)) > size:
+                words += (
+                    ". That is of no use here: a label that is off by one deviation of the labels "
+                    "may, by this bound, move them farther than they are large"
+                )
         yield (
-            ("one label", f"{words} ({_UNITS})"),
+            ("one label", words),
             "sensitivity.svg",
             partial(plot_sensitivity, moved, problem),
         )

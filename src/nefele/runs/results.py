@@ -167,7 +167,8 @@ def facts(config: RunConfig, inputs: Inputs, stages: Stages, found: Arrays) -> d
     seen = inputs.notes if stages.spent is None else ()
     notes = [*seen, *edge_notes(stages.chosen, stages.alphas, searched)]
     summary = _summary(config, stages, found)
-    if "coupling" in summary and inputs.graph is not None and "graph" not in summary["coupling"]:
+    given = inputs.graph is not None and inputs.graph.n_edges > 0
+    if "coupling" in summary and given and "graph" not in summary["coupling"]:
         notes.append(unused_graph_note(summary["coupling"]))
     if stages.spent is not None:
         if config.task == "regression":
@@ -273,7 +274,7 @@ def graph_source(config: RunConfig) -> str:
     if config.edge_file is not None:
         return f"from {Path(config.edge_file).name}"
     if config.bare:
-        return "joined by the centre only"
+        return "no graph was given: each model is drawn to a common centre"
     if config.learns:
         return "learnt from the data" + (f" ({config.learner})" if config.graph else "")
     return f"{config.k} nearest by {', '.join(config.coords or ())}"

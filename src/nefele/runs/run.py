@@ -117,8 +117,10 @@ def _work(
         facts["cpu_seconds"] = _spent(before, busy)
         folder.write_facts({**facts, "status": "interrupted"})
         raise
-    except Exception:
-        folder.write_facts({**facts, "status": "failed"})
+    except Exception as error:
+        refused = isinstance(error, ValueError) and pipeline.config.epsilon is not None
+        if not (refused and folder.abandon()):  # such as by the account
+            folder.write_facts({**facts, "status": "failed"})
         raise
     timings = {"reading": reading, **facts["timings"], "writing": written - start}
     timings["report"] = time.perf_counter() - written

@@ -98,7 +98,7 @@ def _oversight(facts: dict[str, Any]) -> list[Entry]:
 
 def _robustness(facts: dict[str, Any]) -> list[Entry]:
     private = "privacy" in facts
-    error = f"error on held-out rows ({facts['summary']['metric']})"
+    error = f"error over all held-out rows ({facts['summary']['metric']})"
     return [
         gap_entry(facts, private),
         judged(error, _error(facts), private),
@@ -235,7 +235,9 @@ def _fairness(facts: dict[str, Any], found: Arrays) -> list[Entry]:
         entries.append(Entry(OPEN, "errors by node: a private run keeps them back"))
     elif len(errors) and np.isfinite(errors).all():
         tenth = float(errors[worst_tenth(errors)].mean())
-        entries.append(Entry(MEASURED, "mean error over the nodes", float(errors.mean())))
+        entries.append(
+            Entry(MEASURED, "mean error over the nodes, each counted once", float(errors.mean()))
+        )
         entries.append(Entry(MEASURED, "mean error over the worst tenth of the nodes", tenth))
         worse = float(summary["nodes_worse"])
         entries.append(Entry(MEASURED, "nodes that do worse than with their own rows", worse))

@@ -70,6 +70,7 @@ def view_of(folder: RunFolder, facts: dict[str, Any] | None = None) -> View:
         own_error=found["own_error"],
         pooled_error=found["pooled_error"],
         node_error=found["node_error"],
+        held_out=found["held_out"],
         tol=config.tol,
         history=steps,
         positions=found.get("positions"),

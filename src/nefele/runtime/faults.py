@@ -68,17 +68,35 @@ class Faults:
             check_count(self.until, "until")
 
     def happen(self, k: int) -> bool:
-        """Whether there are faults in round k."""
+        """Whether there are faults in round k.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        """
         return self.until is None or k < self.until
 
     def online(self, k: int, n_nodes: int) -> Mask:
-        """Nodes that take part in round k, shape (n_nodes,)."""
+        """Nodes that take part in round k, shape (n_nodes,).
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        n_nodes : int
+        """
         if not self.node_dropout or not self.happen(k):
             return np.ones(n_nodes, dtype=bool)
         return self._draws(k, 0).random(n_nodes) >= self.node_dropout
 
     def slow(self, ids: Any) -> Mask:
-        """The stragglers among the nodes with these ids, shape (n_nodes,)."""
+        """The stragglers among the nodes with these ids, shape (n_nodes,).
+
+        Parameters
+        ----------
+        ids : sequence of node ids
+        """
         ids = as_ids(ids)
         if not _is_list(self.stragglers):
             order = self._draws(0, 1).permutation(len(ids))
@@ -94,13 +112,27 @@ class Faults:
         return out
 
     def moving(self, k: int, slow: Mask) -> Mask:
-        """Nodes that move in round k, shape (n_nodes,), given which of them are slow."""
+        """Nodes that move in round k, shape (n_nodes,), given which of them are slow.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        slow : bool array of shape (n_nodes,)
+        """
         period = max(self.delay, 1) + 1
         rests = slow & ((k + np.arange(len(slow))) % period != 0)
         return self.online(k, len(slow)) & ~(rests if self.happen(k) else np.zeros_like(rests))
 
     def links(self, k: int, n_links: int) -> tuple[Mask, NDArray[np.int64]]:
-        """Links that lose what is sent in round k, and by how many rounds the others are late."""
+        """Links that lose what is sent in round k, and by how many rounds the others are late.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        n_links : int
+        """
         lost, late = np.zeros(n_links, dtype=bool), np.zeros(n_links, dtype=np.int64)
         if self.happen(k):
             draws = self._draws(k, 2)

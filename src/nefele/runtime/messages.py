@@ -165,7 +165,13 @@ class Ledger:
         return {**found, "refused": self.refused} if self.refused else found
 
     def record(self, message: Message, fate: str = "delivered") -> None:
-        """Enter a message that is sent now; its fate is "delivered", "late" or "lost"."""
+        """Enter a message that is sent now; its fate is "delivered", "late" or "lost".
+
+        Parameters
+        ----------
+        message : Message
+        fate : str
+        """
         way = (message.sender, message.receiver, message.content)
         edge = message.edge or (message.sender, message.receiver)
         self._enter(way, edge, 1, message.floats, message.nbytes)
@@ -186,6 +192,11 @@ class Ledger:
     def of(cls, ways: Mapping[tuple[Any, Any, str], Traffic], rounds: int = 0) -> Ledger:
         """The books of sums by (sender, receiver, content).
 
+        Parameters
+        ----------
+        ways : mapping of Traffic
+        rounds : int
+
         Examples
         --------
         >>> Ledger.of({("a", "b", "dual"): Traffic(2, 6, 48)}).by_content["dual"].floats
@@ -198,6 +209,10 @@ class Ledger:
 
     def miss(self, late: bool, refused: bool = False) -> None:
         """A message that was on its way is lost, or refused where it arrived; late no more.
+
+        Parameters
+        ----------
+        late, refused : bool
 
         Examples
         --------
@@ -215,6 +230,16 @@ class Ledger:
         """Enter many messages of arrays of equal length, without their edges.
 
         A number has `size` bytes, those of float64 unless told.
+
+        Parameters
+        ----------
+        content : str
+            What they hold.
+        messages : int
+            How many.
+        floats : int
+            Numbers in each.
+        size : int
 
         Examples
         --------
@@ -250,5 +275,10 @@ class Ledger:
         return Text("\n".join(lines))
 
     def busiest(self, n: int = 5) -> list[tuple[tuple[Any, Any], int]]:
-        """The n edges that carried most bytes, and how many."""
+        """The n edges that carried most bytes, and how many.
+
+        Parameters
+        ----------
+        n : int
+        """
         return Counter({edge: sums.bytes for edge, sums in self.by_edge.items()}).most_common(n)

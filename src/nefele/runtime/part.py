@@ -145,7 +145,12 @@ class Part:
         self.rounds = 0
 
     def with_lam(self, lam: float) -> Part:
-        """The same part of the problem with another lam > 0, where it stands; losses are shared."""
+        """The same part of the problem with another lam > 0, where it stands; losses are shared.
+
+        Parameters
+        ----------
+        lam : float
+        """
         if not (lam > 0 and self.lam > 0):
             raise ValueError(f"lam must be > 0, before and after; got {self.lam!r} and {lam!r}.")
         part = copy.copy(self)
@@ -159,23 +164,50 @@ class Part:
         return part
 
     def placed(self, rows: Array) -> Array:
-        """Rows of the own nodes in the order of `graph`, zero elsewhere."""
+        """Rows of the own nodes in the order of `graph`, zero elsewhere.
+
+        Parameters
+        ----------
+        rows : array of shape (n_own, ...)
+            Of the own nodes.
+        """
         return self.together(rows, {})
 
     def seen(self, rows: Array, content: str) -> Program[Array]:
-        """Rows of the own nodes, with those of the neighbours' nodes, shape (n_local, ...)."""
+        """Rows of the own nodes, with those of the neighbours' nodes, shape (n_local, ...).
+
+        Parameters
+        ----------
+        rows : array of shape (n_own, ...)
+            Of the own nodes.
+        content : str
+            What they are, for the books of messages.
+        """
         heard: Heard = yield Exchange(content, {at: rows[i] for at, i in self.says.items()})
         return self.together(rows, heard.rows)
 
     def fill(self, rows: Array) -> Program[None]:
-        """Bring the neighbours' rows of an array of shape (n_local, ...) up to date."""
+        """Bring the neighbours' rows of an array of shape (n_local, ...) up to date.
+
+        Parameters
+        ----------
+        rows : array of shape (n_local, ...)
+        """
         says = {at: rows[self.own[i]] for at, i in self.says.items()}
         heard: Heard = yield Exchange("correction", says)
         for neighbour, theirs in heard.rows.items():
             rows[self.hears[neighbour]] = theirs
 
     def together(self, rows: Array, heard: dict[Any, Array]) -> Array:
-        """Own rows and heard ones in the order of `graph`; zero where nothing was heard."""
+        """Own rows and heard ones in the order of `graph`; zero where nothing was heard.
+
+        Parameters
+        ----------
+        rows : array of shape (n_own, ...)
+            Of the own nodes.
+        heard : dict of arrays
+            By the names of the neighbours.
+        """
         out = np.zeros((self.graph.n_nodes, *rows.shape[1:]))
         out[self.own] = rows
         for neighbour, theirs in heard.items():
@@ -183,11 +215,23 @@ class Part:
         return out
 
     def outflow(self, u: Array) -> Array:
-        """(D^T u)_i at the own nodes."""
+        """(D^T u)_i at the own nodes.
+
+        Parameters
+        ----------
+        u : array of shape (n_edges, d)
+            Flow over the edges of the part.
+        """
         return self.graph.div(u)[self.own]
 
     def done(self, w: Array, u: Array, w1: Array, u1: Array) -> None:
-        """A round ends here."""
+        """A round ends here.
+
+        Parameters
+        ----------
+        w, u, w1, u1 : arrays
+            Parameters and flow to go on with, and both without over-relaxation.
+        """
         self.w, self.u, self.w1, self.u1 = w, u, w1, u1
         self.rounds += 1
 

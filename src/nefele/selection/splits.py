@@ -29,7 +29,12 @@ class _NodeSplitter(BaseCrossValidator):
     node: Any
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits; the arguments play no part."""
+        """Number of splits; the arguments play no part.
+
+        Parameters
+        ----------
+        X, y, groups : ignored
+        """
         return check_count(self.n_splits, "n_splits", low=2)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:

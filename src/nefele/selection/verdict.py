@@ -49,7 +49,12 @@ class Gain:
 
     @classmethod
     def over(cls, rival: Array, errors: Array, weight: NDArray[np.float64 | np.int64]) -> Gain:
-        """From mean errors of nodes and the weights of their held-out rows, each of shape (n,)."""
+        """From mean errors of nodes and the weights of their held-out rows, each of shape (n,).
+
+        Parameters
+        ----------
+        rival, errors, weight : arrays of shape (n,)
+        """
         share = weight / weight.sum()
         difference = rival - errors
         difference[np.abs(difference) <= _SAME * np.abs(rival)] = 0.0
@@ -134,7 +139,13 @@ class Verdict:
     part: str = "node"
 
     def total(self, errors: Array) -> float:
-        """Mean over all held-out rows."""
+        """Mean over all held-out rows.
+
+        Parameters
+        ----------
+        errors : array of shape (n,)
+            Of the entries that were judged, in the order of `nodes`.
+        """
         return float(np.average(errors, weights=self.held_out))
 
     @property
@@ -144,7 +155,13 @@ class Verdict:
         return [(name, self.total(errors)) for name, errors in pairs]
 
     def count(self, errors: Array) -> tuple[int, int]:
-        """Number of nodes that do better and worse than with own data only."""
+        """Number of nodes that do better and worse than with own data only.
+
+        Parameters
+        ----------
+        errors : array of shape (n,)
+            Of the entries that were judged, in the order of `nodes`.
+        """
         slack = _SAME * self.own
         return int((errors < self.own - slack).sum()), int((errors > self.own + slack).sum())
 

@@ -210,7 +210,14 @@ class Federation(Terms):
                 )
 
     def check_nodes(self, nodes: Iterable[str], where: str = "the edges") -> None:
-        """A ValueError when some node ids belong to no member."""
+        """A ValueError when some node ids belong to no member.
+
+        Parameters
+        ----------
+        nodes : iterable of str
+        where : str
+            Where they stand, for the message.
+        """
         known, unknown = as_ids(list(self.owner)), as_ids(sorted(set(nodes) - set(self.owner)))
         if len(unknown):
             raise ValueError(
@@ -238,11 +245,21 @@ class Federation(Terms):
         return near
 
     def member(self, name: str) -> Member:
-        """The member of this name; a ValueError when there is none."""
+        """The member of this name; a ValueError when there is none.
+
+        Parameters
+        ----------
+        name : str
+        """
         return self._members[check_name(name, self._members, "member")]
 
     def neighbours(self, member: str) -> list[str]:
-        """Names of the members that share an edge with one, sorted."""
+        """Names of the members that share an edge with one, sorted.
+
+        Parameters
+        ----------
+        member : str
+        """
         return sorted(self._near[check_name(member, self._members, "member")])
 
     def graph(self) -> Graph:
@@ -282,7 +299,15 @@ class Federation(Terms):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], where: str = FILE) -> Federation:
-        """A federation from plain values; what is left out gets the usual value."""
+        """A federation from plain values; what is left out gets the usual value.
+
+        Parameters
+        ----------
+        values : mapping
+            As in the file of the federation.
+        where : str
+            For messages.
+        """
         names = ["format", *(f.name for f in fields(cls) if f.init)]
         check_keys(values, names, where, ("format", "name", "features", "target", "members"))
         if values["format"] != FORMAT or isinstance(values["format"], bool):
@@ -308,14 +333,26 @@ class Federation(Terms):
 
     @classmethod
     def parse(cls, content: bytes, where: str = FILE) -> Federation:
-        """A federation from the bytes of its file, which it keeps."""
+        """A federation from the bytes of its file, which it keeps.
+
+        Parameters
+        ----------
+        content : bytes
+        where : str
+            For messages.
+        """
         federation = cls.from_dict(parse_toml(content, where), where)
         object.__setattr__(federation, "source", content)
         return federation
 
     @classmethod
     def read(cls, path: Path | str) -> Federation:
-        """A federation from its file, or from the folder with the file."""
+        """A federation from its file, or from the folder with the file.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         path = Path(path)
         path = path / FILE if path.is_dir() else path
         advice = "Write one by: nefele federation new"

@@ -62,16 +62,37 @@ class Solver(ABC, Generic[S]):
         return False
 
     def check(self, problem: Problem) -> None:
-        """Raise when the solver does not fit the problem."""
+        """Raise when the solver does not fit the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         return None
 
     @abstractmethod
     def init(self, problem: Problem, w0: Array, u0: Array) -> S:
-        """State before the first iteration."""
+        """State before the first iteration.
+
+        Parameters
+        ----------
+        problem : Problem
+        w0 : array of shape (n_nodes, d)
+            Parameters to start from.
+        u0 : array of shape (n_edges, d)
+            Flow to start from.
+        """
 
     @abstractmethod
     def step(self, problem: Problem, state: S) -> None:
-        """One iteration, changing the state."""
+        """One iteration, changing the state.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        """
 
     def certify(
         self, problem: Problem, state: S, *, tol: float, exact: bool
@@ -79,24 +100,59 @@ class Solver(ABC, Generic[S]):
         """A point and its certificate, good enough for tol if that can be had.
 
         `exact` asks for the iterate itself, unimproved.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        tol : float
+            Relative gap.
+        exact : bool
         """
         return state.w, problem.certificate(state.w, state.u)
 
     def point(self, problem: Problem, state: S) -> tuple[Array, Array]:
-        """Parameters and flow to judge without a certificate."""
+        """Parameters and flow to judge without a certificate.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        """
         return state.w, state.u
 
     def current(self, problem: Problem, state: S) -> tuple[Array, Array]:
-        """Parameters and flow to start from when a solve is resumed."""
+        """Parameters and flow to start from when a solve is resumed.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        """
         return state.w, state.u
 
     def scalars(self, state: S) -> dict[str, Any]:
-        """What a resumed solve needs beside arrays; anything that JSON can hold."""
+        """What a resumed solve needs beside arrays; anything that JSON can hold.
+
+        Parameters
+        ----------
+        state : State
+            As `init` made it.
+        """
         fields = {name: getattr(state, name) for name in self.kept}
         return {name: x for name, x in fields.items() if not isinstance(x, np.ndarray)}
 
     def arrays(self, state: S) -> dict[str, Array]:
-        """Arrays of floats that a resumed solve needs beside those of `current`, by name."""
+        """Arrays of floats that a resumed solve needs beside those of `current`, by name.
+
+        Parameters
+        ----------
+        state : State
+            As `init` made it.
+        """
         fields = {name: getattr(state, name) for name in self.kept}
         return {name: x for name, x in fields.items() if isinstance(x, np.ndarray)}
 
@@ -110,6 +166,14 @@ class Solver(ABC, Generic[S]):
         """Go on where `scalars` and `arrays` were taken; the state was made from w and u.
 
         `arrays` also has "w" and "u", the arrays of `current`.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        scalars : dict
+        arrays : dict of arrays
         """
         state.w, state.u = arrays["w"], arrays["u"]
         for name in self.kept:
@@ -118,15 +182,39 @@ class Solver(ABC, Generic[S]):
             setattr(state, name, arrays[name] if is_array else type(now)(scalars[name]))
 
     def promising(self, problem: Problem, state: S, tol: float) -> bool:
-        """Whether a certificate is worth its price now, beside the regular ones."""
+        """Whether a certificate is worth its price now, beside the regular ones.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        tol : float
+            Relative gap.
+        """
         return False
 
     def doubtful(self, state: S) -> bool:
-        """Whether to ask at once if there is a minimiser, since it should have been found."""
+        """Whether to ask at once if there is a minimiser, since it should have been found.
+
+        Parameters
+        ----------
+        state : State
+            As `init` made it.
+        """
         return False
 
     def adapt(self, problem: Problem, state: S, gap: float) -> None:
-        """Called after each certified point."""
+        """Called after each certified point.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : State
+            As `init` made it.
+        gap : float
+            Relative gap of that point.
+        """
         return None
 
 

@@ -53,7 +53,12 @@ class QuadraticCG(Solver[ConjugateState]):
 
     @staticmethod
     def fits(problem: Problem) -> bool:
-        """Whether loss and penalty are quadratic."""
+        """Whether loss and penalty are quadratic.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         loss = problem.loss
         return (
             isinstance(loss, BoundSquared)

@@ -75,11 +75,21 @@ class FlowNetwork:
         return not self.quadratic.any()
 
     def cost(self, flow: Array) -> float:
-        """Cost of a flow, shape (n_arcs,)."""
+        """Cost of a flow, shape (n_arcs,).
+
+        Parameters
+        ----------
+        flow : array of shape (n_arcs,)
+        """
         return float(flow @ (0.5 * self.quadratic * flow + self.linear))
 
     def excess(self, flow: Array) -> Array:
-        """What leaves each node minus what comes in, shape (n_nodes,); zero when conserved."""
+        """What leaves each node minus what comes in, shape (n_nodes,); zero when conserved.
+
+        Parameters
+        ----------
+        flow : array of shape (n_arcs,)
+        """
         n = self.n_nodes
         leaves, enters = np.bincount(self.tail, flow, n), np.bincount(self.head, flow, n)
         return np.asarray(leaves - enters, dtype=float)
@@ -114,6 +124,10 @@ class FlowNetwork:
         Edges carry u. An arc to the ground with a quadratic cost carries what its marginal cost,
         equal to the node's parameter, says; what is left of a node's flow goes over its arcs of
         linear cost, cheapest first. The result must be one of the problem the network came from.
+
+        Parameters
+        ----------
+        result : Result
         """
         self._check_result(result)
         u, w = result.u[:, 0], result.w[:, 0]

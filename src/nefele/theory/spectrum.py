@@ -50,6 +50,11 @@ class SpectrumBounds:
     def iterations(self, accuracy: float = 1e-6) -> float:
         """Gradient steps after which the error is at most `accuracy` times the first one.
 
+        Parameters
+        ----------
+        accuracy : float
+            Above 0.
+
         Examples
         --------
         >>> SpectrumBounds(1.0, 3.0, 0.25, 0.5, 1.0).iterations(1e-3)

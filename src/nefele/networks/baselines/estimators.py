@@ -124,7 +124,15 @@ class PersonalRegressor(RowsRegressor, ByMethod):
     """
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Predictions of each row's own network, shape (n_rows,)."""
+        """Predictions of each row's own network, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array, or datasets
+            As in `fit`; with datasets the rows go node by node, in the order of the dict.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, unless `node` names the column of a table.
+        """
         return to_numpy(self._forward(X, node_ids))
 
 
@@ -162,9 +170,25 @@ form, dtype, n_threads, random_state
     loss: Any = "cross_entropy"
 
     def predict_proba(self, X: Any, *, node_ids: Any = None) -> Array:
-        """Probabilities of the classes by each row's own network, shape (n_rows, n_classes)."""
+        """Probabilities of the classes by each row's own network, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : table or array, or datasets
+            As in `fit`; with datasets the rows go node by node, in the order of the dict.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, unless `node` names the column of a table.
+        """
         return to_numpy(torch.softmax(self._forward(X, node_ids).double(), dim=1))
 
     def predict(self, X: Any, *, node_ids: Any = None) -> Any:
-        """The most likely class of each row by its own network, shape (n_rows,)."""
+        """The most likely class of each row by its own network, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : table or array, or datasets
+            As in `fit`; with datasets the rows go node by node, in the order of the dict.
+        node_ids : array of shape (n_rows,), optional
+            Node of each row, unless `node` names the column of a table.
+        """
         return self.classes_[self._forward(X, node_ids).argmax(dim=1).numpy()]

@@ -35,7 +35,13 @@ class Method(BaseEstimator):
         """Raise ValueError for parameters out of their domain."""
 
     def train(self, training: Steps) -> Tensor:
-        """The parameters of all nodes, shape (n_nodes, P)."""
+        """The parameters of all nodes, shape (n_nodes, P).
+
+        Parameters
+        ----------
+        training : Steps
+            Networks, batches, and a budget of gradients per node.
+        """
         raise NotImplementedError
 
 

@@ -43,7 +43,12 @@ class _LinearMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """The rows without what is linear in the attribute, shape (n_rows, d)."""
+        """The rows without what is linear in the attribute, shape (n_rows, d).
+
+        Parameters
+        ----------
+        X : array or table of shape (n_rows, d)
+        """
         check_is_fitted(self, "map_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         shift = self._shift()

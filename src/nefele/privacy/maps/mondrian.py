@@ -64,6 +64,7 @@ class KAnonymous(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array or table of shape (n_rows, d)
             Numbers and categories. Columns with text or truth values are categories. A column of
             ids is one like any other; better leave it out.
+        y : ignored
         """
         k = check_count(self.k, "k", low=1)
         values, names = read_columns(X)
@@ -85,7 +86,12 @@ class KAnonymous(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """What stands for each row, shape (n_rows, d); of objects where there are categories."""
+        """What stands for each row, shape (n_rows, d); of objects where there are categories.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_rows, d)
+        """
         cell = self.cells(X)
         columns = [values[cell] for values in self.values_]
         if all(column.levels is None for column in self.columns_):
@@ -96,7 +102,12 @@ class KAnonymous(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return out
 
     def cells(self, X: Any) -> NDArray[np.int64]:
-        """The cell of each row, shape (n_rows,)."""
+        """The cell of each row, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : array or table of shape (n_rows, d)
+        """
         check_is_fitted(self, "cuts_")
         values, _ = read_columns(X)
         validate_data(self, X, skip_check_array=True, reset=False)

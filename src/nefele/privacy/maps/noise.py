@@ -41,13 +41,24 @@ class AddNoise(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn the number of features; nothing else depends on the rows."""
+        """Learn the number of features; nothing else depends on the rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        y : ignored
+        """
         check_number(self.sigma, "sigma", low=0.0, advice="It is a standard deviation.")
         validate_data(self, X, dtype=np.float64)
         return self
 
     def transform(self, X: Any) -> Array:
-        """The rows with noise, shape (n_rows, d)."""
+        """The rows with noise, shape (n_rows, d).
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, d)
+        """
         check_is_fitted(self, "n_features_in_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         draws = check_random_state(self.random_state).standard_normal(rows.shape)

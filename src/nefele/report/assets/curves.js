@@ -175,7 +175,8 @@ const curveStage = new Stage(curveFigure, {
       svg(stage.svg, 'line', { class: 'now', x1: at, x2: at, y1: y.a, y2: y.b });
       svg(stage.svg, 'circle', { class: 'now-dot', cx: at, cy: y(run.error[state.k]), r: 6 });
     }
-    const what = run.crossValidated ? `Cross-validated ${run.metric}` : `Mean ${run.metric} over the nodes`;
+    const over = run.byRows ? 'all held-out rows, as above,' : 'the nodes';
+    const what = run.crossValidated ? `Cross-validated ${run.metric}` : `The ${run.metric} over ${over}`;
     words.textContent = `${what} against α${withBand.length ? '; the band is one standard error to each side' : ''}${log ? '; both axes are logarithmic' : ''}. ${lines.length ? 'Dashed: own data only and one model, judged on the same rows. ' : ''}Lower is better.`;
     const best = ks.reduce((a, b) => (run.error[b] < run.error[a] ? b : a));
     stage.describe(`${what} against alpha: lowest ${show(run.error[best])} at alpha ${show(run.alphas[best])}; ${lines.map(([name, v]) => `${name} ${show(v)}`).join(', ')}.`);

@@ -20,7 +20,7 @@ function paintNumbers() {
   $('#now-alpha').textContent = show(run.alphas[k]);
   $('#now-clusters').textContent = run.counts[k].toLocaleString('en');
   $('#now-error').textContent = show(error);
-  $('#now-error').title = `${run.crossValidated ? 'Cross-validated ' : 'Mean over the nodes: '}${run.metric}${se}`;
+  $('#now-error').title = `${run.crossValidated ? 'Cross-validated ' : run.byRows ? 'Mean over all held-out rows: ' : 'Mean over the nodes: '}${run.metric}${se}`;
   $('#now-gap').textContent = gapText(run.gaps[k]);
   [...$('#jumps').children].forEach((button) => button.setAttribute('aria-pressed', String(Number(button.dataset.k) === k)));
 }

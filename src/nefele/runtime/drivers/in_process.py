@@ -130,7 +130,12 @@ class InProcess:
         return {name: seat.value for name, seat in self.seats.items()}
 
     def run(self, rounds: int | None = None) -> dict[Any, Any]:
-        """Some more rounds, or as many as it takes until all programs have ended."""
+        """Some more rounds, or as many as it takes until all programs have ended.
+
+        Parameters
+        ----------
+        rounds : int, optional
+        """
         last = None if rounds is None else self.post.k + check_count(rounds, "rounds", low=1)
         patience = _PATIENCE if self.faulty else 1
         idle, steps = 0, self._steps()
@@ -169,6 +174,12 @@ class InProcess:
 
         Without waiting, `groups` of parts go on one after the other, each hearing the ones before
         it; default: all at once.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        groups : iterable of lists of names, optional
         """
         self.post.begin(k)
         if self.wait:
@@ -194,7 +205,13 @@ class InProcess:
         self._say(self.names, 0, 1)
 
     def heard_since(self, k: int) -> bool:
-        """Whether all have gone on since round k, with rows from then or just before."""
+        """Whether all have gone on since round k, with rows from then or just before.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        """
         made = dict.fromkeys(self.pairs, -1)
         for (sender, receiver, _), (when, _) in self.news.items():
             made[sender, receiver] = max(made[sender, receiver], when)
@@ -323,7 +340,13 @@ class InProcess:
         self.post.k -= 1
 
     def rested(self, k: int) -> int:
-        """By round k, the most rounds since a part has gone on."""
+        """By round k, the most rounds since a part has gone on.
+
+        Parameters
+        ----------
+        k : int
+            Number of the round.
+        """
         return k - min(self.moved.values())
 
 

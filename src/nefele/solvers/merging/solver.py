@@ -59,7 +59,12 @@ class Merging(PrimalDual):
 
     @staticmethod
     def fits(problem: Problem) -> bool:
-        """Whether losses are distances from points, each with its weight, and the norm is l2."""
+        """Whether losses are distances from points, each with its weight, and the norm is l2.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         loss = problem.loss
         if type(loss) is not BoundQuadratic or type(problem.penalty) is not L2Norm:
             return False
@@ -69,7 +74,12 @@ class Merging(PrimalDual):
 
     @staticmethod
     def pays(problem: Problem) -> bool:
-        """Whether it fits and the problem is not tiny."""
+        """Whether it fits and the problem is not tiny.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         return Merging.fits(problem) and Fused.fits(problem)
 
     def check(self, problem: Problem) -> None:
@@ -89,7 +99,16 @@ class Merging(PrimalDual):
         return MergingState(**vars(state), found=found)
 
     def rung(self, problem: Problem, w: Array, u: Array, tol: float) -> tuple[Array, Array]:
-        """The problem of clusters solved to a gap."""
+        """The problem of clusters solved to a gap.
+
+        Parameters
+        ----------
+        problem : Problem
+        w : array of shape (n_nodes, d)
+        u : array of shape (n_edges, d)
+        tol : float
+            Relative gap.
+        """
         solver = replace(self, ladder=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
