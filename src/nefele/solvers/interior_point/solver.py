@@ -106,6 +106,7 @@ class Newton(Solver[NewtonState]):
         state = NewtonState(w0.copy(), u0.copy(), alone)
         if problem.coupled and any(advisable(problem, *part) for part in curved_parts(problem)):
             state.by_duals(problem)
+        alone = state.alone
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
         if not problem.coupled:
@@ -113,7 +114,7 @@ class Newton(Solver[NewtonState]):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.start = state.w.copy(), u0
-        usable = warm and loss.smooth and edge_kind(problem) == "cones"
+        usable = warm and loss.smooth and edge_kind(problem) == "cones" and not state.duals
         error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
