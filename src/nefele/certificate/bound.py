@@ -142,12 +142,9 @@ def certify(
     dual = problem.loss.dual_point(w, -out)
     if (yield from largest(dual is None)) or dual is None:
         return (yield from _radius_bound(problem, w, seen, u, objective))
-    only_flow = firm and problem.penalty.is_norm and problem.coupled
     if duals is not None:
-        dual.adopt(duals, w)  # these may meet the equation better than a correction leaves them
-        found, _ = yield from bound(problem, dual, u, np.zeros_like(w), w, objective, False)
-        if found.gap_abs <= tol * abs(objective):
-            return found
+        dual.adopt(duals, w)
+    only_flow = firm and problem.penalty.is_norm and problem.coupled
     unit = 0.0 if only_flow else (yield from typical(problem, w))
     system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
     x, rough, before = None, 0, [np.inf, np.inf]

@@ -23,7 +23,7 @@ from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.solvers.interior_point.cones import form
 
-_NEAR = 0.7  # how far from the central path a step may end, in the norm of its Hessian
+_NEAR = 5.0  # how far from the central path a step may end, in the norm of its Hessian
 _NEARER = 0.95  # a cone that is farther away already must come nearer by so much
 _RIDGES = (0.0, 1e-14, 1e-10)  # relative to a unit diagonal
 _SHRINK, _TRIES = 0.8, 40

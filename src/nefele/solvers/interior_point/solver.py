@@ -36,7 +36,7 @@ from nefele._checks import Array
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
 from nefele._systems.operator import OperatorSystem
-from nefele.certificate import Certificate
+from nefele.certificate import Certificate, certify_known
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.result import relative_gap
@@ -308,9 +308,7 @@ class Newton(Solver[NewtonState]):
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
-        plain = problem.certificate(w, u, tol=tol, direct=True)
-        if state.start is None and relative_gap(problem, plain.objective, plain.gap_abs) > tol:
-            plain = self._with_duals(problem, state, plain, tol)
+        plain = self._bound(problem, state, w, u, tol)
         fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
         if exact or state.start is not None or not fuses:
             return w, plain
@@ -319,20 +317,31 @@ class Newton(Solver[NewtonState]):
         near = relative_gap(problem, fused.objective, fused.gap_abs) <= tol
         return (together, fused) if near or fused.objective <= plain.objective else (w, plain)
 
-    def _with_duals(
-        self, problem: Problem, state: NewtonState, plain: Certificate, tol: float
+    def _bound(
+        self, problem: Problem, state: NewtonState, w: Array, u: Array, tol: float
     ) -> Certificate:
-        """The bound with the cones' own duals of kinks, if that ends the solve.
+        """The bound with the cones' own duals of rows, if that ends the solve.
 
-        Else, and the first times, the plain one, which can be computed again from w and u alone.
+        Else, and for kinks the first times, the plain one, which can be computed again from w and u
+        alone.
         """
-        state.missed += 1
-        if state.terms is None or not state.terms.inner or state.missed < _MISSED:
+
+        def near(found: Certificate) -> bool:
+            return relative_gap(problem, found.objective, found.gap_abs) <= tol
+
+        known = state.terms.duals() if state.terms is not None and state.terms.inner else None
+        if state.start is not None or known is None:
+            return problem.certificate(w, u, tol=tol, direct=True)
+        if state.duals and near(found := certify_known(problem, w, u, known)):
+            return found
+        plain = problem.certificate(w, u, tol=tol, direct=True)
+        state.missed += not near(plain)
+        if near(plain) or state.missed < _MISSED:
             return plain
-        options: dict[str, Any] = {"tol": tol, "direct": True, "duals": state.terms.duals()}
-        found = problem.certificate(state.w, state.u, **options)
-        near = relative_gap(problem, found.objective, found.gap_abs) <= tol
-        return found if near else plain
+        if near(found := certify_known(problem, w, u, known)):
+            return found
+        found = problem.certificate(w, u, tol=tol, direct=True, duals=known)
+        return found if near(found) else plain
 
     def _same_clusters(
         self, problem: Problem, w: Array, u: Array, tol: float
@@ -383,8 +392,9 @@ class Newton(Solver[NewtonState]):
         state.take(problem, scalars, arrays)
 
     def doubtful(self, state: NewtonState) -> bool:
-        """Interior-point steps end at a minimiser, if there is one."""
-        return state.rescue is not None or _at_end(state)
+        """Interior-point steps end at a minimiser, if there is one; bounds there prove it."""
+        unproven = state.duals and state.missed >= _MISSED
+        return state.rescue is not None or _at_end(state) or unproven
 
     def adapt(self, problem: Problem, state: NewtonState, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""
