@@ -17,6 +17,14 @@ def test_solved_with_a_bound_that_holds(seed):
     assert not found["violated"] and not found["wrong status"]
 
 
+@pytest.mark.parametrize("seed", [40452, 50122, 50134, 50468])
+def test_some_that_once_took_more_than_20_seconds(seed):
+    """Separable rows with p-norms; a singular penalty over features of all sizes; counts."""
+    found = every_problem.measure(seed)
+    assert found["solved"] and found["steps"] <= 250
+    assert not found["violated"] and not found["wrong status"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 400, 50))
 def test_many_more(start):

@@ -165,7 +165,7 @@ def test_twice_and_without_certificates(tmp_path):
 
 @pytest.mark.parametrize("k", [1, 4, 5, 30, 60])
 def test_newton_that_left_the_rest_to_the_primal_dual_method(k, tmp_path, monkeypatch):
-    monkeypatch.setattr(newton, "_MOST_STEPS", 3)
+    monkeypatch.setattr(newton, "_SLOW", (2, 0.0))
     file = tmp_path / "run.npz"
     whole = run("newton, cycles", max_iter=150)
     assert whole.n_iter > 50

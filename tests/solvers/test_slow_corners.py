@@ -153,17 +153,29 @@ def test_power_cones_stay_inside_and_the_barrier_has_its_derivatives():
             solver.step(problem, state)
             assert (problem.penalty.value(edges.v) < edges.t).all()
             assert (problem.penalty.dual_norm(edges.u) < edges.s).all()
-    slope, H = edges._barrier(edges.v, edges.h)
+    slope, H = edges._gradient(edges.v, edges.h), edges._hessian(edges.v, edges.h)
     x, eps = np.concatenate([edges.v, edges.h], axis=1), 1e-6
     for j in range(x.shape[1]):
         move = np.zeros_like(x)
         move[:, j] = eps * np.abs(edges.t)
-        up, down = (edges._barrier((x + m)[:, :3], (x + m)[:, 3:])[0] for m in (move, -move))
+        up, down = (edges._gradient((x + m)[:, :3], (x + m)[:, 3:]) for m in (move, -move))
         change = (up - down) / (2 * move[:, j : j + 1])
         scale = np.abs(H).max(axis=(1, 2))[:, None]
         np.testing.assert_allclose(change / scale, H[:, :, j] / scale, atol=1e-4)
     # Logarithmic homogeneity: <x, F'(x)> = -degree.
     np.testing.assert_allclose((x * slope).sum(axis=1), -edges.degree, rtol=1e-8)
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 3.0, 8.0])
+def test_the_inverse_of_the_barriers_hessian_in_closed_form(p):
+    rng = np.random.default_rng(0)
+    problem = random_problem(1, Squared(), Lp(p), d=3)
+    edges = Powers(problem, problem.scale, np.zeros((problem.graph.n_edges, 3)), 1.0)
+    h = np.concatenate([rng.uniform(0.01, 0.3, edges.v.shape), np.ones((len(edges.v), 1))], axis=1)
+    v = edges._bounds(h) * rng.uniform(-0.99, 0.99, edges.v.shape)
+    y = rng.normal(size=(len(v), 7))
+    dense = np.linalg.solve(edges._hessian(v, h), y[..., None])[..., 0]
+    np.testing.assert_allclose(edges._inverse_norm(v, h, y), (y * dense).sum(axis=1), rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(4))

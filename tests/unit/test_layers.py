@@ -81,6 +81,7 @@ RULES = Rules(
     # These pick special formulas by type.
     excepted=frozenset(
         {
+            "solvers/interior_point/chances.py",
             "solvers/interior_point/cones.py",
             "solvers/interior_point/kinks.py",
             "solvers/fedrelax.py",

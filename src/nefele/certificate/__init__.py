@@ -1,7 +1,7 @@
 """How far from the optimum, proven: a lower bound from a flow and the losses' duals."""
 
 from nefele.certificate.bound import Certificate, Origin, certify, objective_of
-from nefele.certificate.feasible import certify_feasible
+from nefele.certificate.feasible import certify_feasible, certify_known
 from nefele.certificate.guess import estimate, guess
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Origin",
     "certify",
     "certify_feasible",
+    "certify_known",
     "estimate",
     "guess",
     "objective_of",

@@ -123,7 +123,10 @@ class BoundMultinomial(BoundRows):
     def gram(self, z: Array) -> Array:
         p = softmax(z, axis=1)
         bend = p[:, :, None] * (np.eye(self.n_classes) - p[:, None, :])
-        bend *= self.data.row_weight[:, None, None]
+        return self.blocks_of(bend * self.data.row_weight[:, None, None])
+
+    def blocks_of(self, bend: Array) -> Array:
+        """sum_r bend_r x_r x_r^T over each node for matrices of the classes, as in `gram`."""
         out = np.zeros((self.n_nodes, self.d, self.d))
         for nodes, rows in self.data.blocks():
             X = self.data.X[rows]

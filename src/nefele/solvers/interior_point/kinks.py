@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele.losses import HuberLoss
+from nefele.losses import HuberLoss, Poisson
 from nefele.losses.base import BoundLoss
 from nefele.losses.mixed import BoundMixed
+from nefele.losses.multinomial import BoundMultinomial
 from nefele.losses.piecewise import BoundPiecewise
 from nefele.losses.pointwise import BoundPointwise
 from nefele.losses.rows import BoundRows
 from nefele.problem import Problem
+from nefele.solvers.interior_point.chances import entropic
 
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -133,11 +135,17 @@ class Entries:
 
 
 class Smooth:
-    """Gradient and Hessian of what has no kinks: whole losses, and ridges with linear terms."""
+    """Gradient and Hessian of what has no kinks: whole losses, and ridges with linear terms.
 
-    def __init__(self, problem: Problem) -> None:
+    With `duals` losses whose conjugates are entropies are left out as well, see `chances`.
+    """
+
+    def __init__(self, problem: Problem, duals: bool = False) -> None:
         self.loss, self.shape = problem.loss, (problem.graph.n_nodes, problem.d)
-        self.parts = [(nodes, part, not rowwise(part)) for nodes, part in parts_of(problem)]
+        self.parts = [
+            (nodes, part, not (rowwise(part) or (duals and entropic(part))))
+            for nodes, part in parts_of(problem)
+        ]
         self.affine = all(not curved or part.affine_grad for _, part, curved in self.parts)
         whole = len(self.parts) == 1
         self._plain = whole and self.parts[0][2]
@@ -182,6 +190,19 @@ def rowwise(loss: BoundLoss) -> bool:
 def bent(loss: BoundLoss) -> bool:
     """Whether the loss is Huber's: its Hessian jumps."""
     return isinstance(loss, BoundPointwise) and type(loss.loss) is HuberLoss
+
+
+def curved_parts(problem: Problem) -> list[tuple[Index, BoundLoss]]:
+    """Losses whose rows may have duals of their own, see `chances`."""
+    return [(nodes, part) for nodes, part in parts_of(problem) if entropic(part)]
+
+
+def chances(loss: Any, nodes: Index, on: Mask) -> int:
+    """Numbers of chances in the rows."""
+    rows = (loss.data.row_weight > 0) & on[nodes][loss.data.row_node]
+    if isinstance(loss, BoundMultinomial):
+        return int(rows.sum()) * loss.n_classes
+    return int(rows.sum()) * (1 if type(loss.loss) is Poisson else 2)
 
 
 def sources(problem: Problem, on: Mask) -> list[Source]:

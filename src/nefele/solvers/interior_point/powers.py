@@ -23,7 +23,7 @@ from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.solvers.interior_point.cones import form
 
-_NEAR = 0.7  # how far from the central path a step may end, in the norm of its Hessian
+_NEAR = 5.0  # how far from the central path a step may end, in the norm of its Hessian
 _NEARER = 0.95  # a cone that is farther away already must come nearer by so much
 _RIDGES = (0.0, 1e-14, 1e-10)  # relative to a unit diagonal
 _SHRINK, _TRIES = 0.8, 40
@@ -69,10 +69,10 @@ class Powers:
     def scale(self) -> Array:
         """C, shape (n_edges, d, d): mu times the Hessian without what r and t explain."""
         d = self.v.shape[1]
-        self._slope, H = self._barrier(self.v, self.h)
+        self._slope, H = self._gradient(self.v, self.h), self._hessian(self.v, self.h)
         products = self.s * self.t - (self.u * self.v).sum(axis=1)
         self.total, self._mu = float(products.sum()), products / self.degree
-        self._away = self._distance(self.v, self.h, self.u, self._slope, H)
+        self._away = self._distance(self.v, self.h, self.u)
         hidden, cross = H[:, d:, d:], H[:, d:, :d]
         right = np.concatenate([cross, np.broadcast_to(np.eye(d + 1), hidden.shape)], axis=2)
         solved = _solve(hidden, right)
@@ -123,32 +123,70 @@ class Powers:
             return False
         if self._level == 0:
             return True
-        away = self._distance(v, h, u, *self._barrier(v, h))
+        away = self._distance(v, h, u)
         return bool((away <= np.maximum(_NEAR**2, _NEARER * self._away)).all())
 
-    def _distance(self, v: Array, h: Array, u: Array, slope: Array, H: Array) -> Array:
+    def _distance(self, v: Array, h: Array, u: Array) -> Array:
         """Square of how far z / mu + grad F is from zero in each cone, by the Hessian's inverse."""
         mu = (self.s * h[:, -1] - (u * v).sum(axis=1)) / self.degree
-        off = slope.copy()
+        off = self._gradient(v, h)
         off[:, : v.shape[1]] -= u / mu[:, None]
         off[:, -1] += self.s / mu
-        return np.asarray((off * _solve(H, off[..., None])[..., 0]).sum(axis=1))
+        return self._inverse_norm(v, h, off)
+
+    def _inverse_norm(self, v: Array, h: Array, y: Array) -> Array:
+        """y^T H^-1 y for the Hessian H of F, shape (n_edges,).
+
+        Without -log(t - sum r) a power cone knows of others by t alone: v and r are eliminated
+        cone by cone, in closed form, then t; the last logarithm is one more product.
+        """
+        a, d = self.a, v.shape[1]
+        r, t, room, phi = self._parts(v, h)
+        x, k, m = v / np.sqrt(room), 4 * phi - 2, phi * (phi - 1) / (2 * phi - 1)
+        rest = t[:, 0] - r.sum(axis=1)
+        low, high = 2 * a, 2 - 2 * a  # the powers of r and t in phi
+        rr = low * phi - low**2 * m + (1 - a)
+        rt = -low * high * m
+        tt = low * high * phi**2 / (2 * phi - 1) + phi * (low * a + high * (1 - a)) + a * (1 - a)
+        tt = ((tt - m * (low**2 * a + high**2 * (1 - a))) / rr).sum(axis=1)
+
+        first = y[:, :d] * np.sqrt(room)
+        moved = 2 * x * phi * first / k
+        on_r = y[:, d:-1] * r + low * moved
+        on_t = y[:, -1] * t[:, 0] + (high * moved - rt / rr * on_r).sum(axis=1)
+        g_r = r / rest[:, None]
+        g_t = -t[:, 0] / rest - (rt / rr * g_r).sum(axis=1)
+        both = (g_r * on_r / rr).sum(axis=1) + g_t * on_t / tt
+        last = (g_r * g_r / rr).sum(axis=1) + g_t * g_t / tt
+        whole = (first**2 / k + on_r**2 / rr).sum(axis=1) + on_t**2 / tt
+        return np.asarray(whole - both**2 / (1 + last))
 
     def _bounds(self, h: Array) -> Array:
         return h[:, :-1] ** self.a * h[:, -1:] ** (1 - self.a)
 
-    def _barrier(self, v: Array, h: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian of F in (v, r, t), shapes (n_edges, 2 d + 1) and its square."""
+    def _parts(self, v: Array, h: Array) -> tuple[Array, Array, Array, Array]:
+        """R, t, how far v^2 is from its bound phi, and phi in units of that."""
+        g, size = self._bounds(h), np.abs(v)
+        room = (g - size) * (g + size)
+        return h[:, :-1], h[:, -1:], room, g * g / room
+
+    def _gradient(self, v: Array, h: Array) -> Array:
+        """Gradient of F in (v, r, t), shape (n_edges, 2 d + 1)."""
         a, (m, d) = self.a, v.shape
-        r, t, g = h[:, :-1], h[:, -1:], self._bounds(h)
-        room = (g - np.abs(v)) * (g + np.abs(v))
-        phi = g * g / room
-        slope_r, slope_t = 2 * a * phi / r, 2 * (1 - a) * phi / t  # of log(phi - v^2)
+        r, t, room, phi = self._parts(v, h)
         rest = t[:, 0] - r.sum(axis=1)
         slope = np.empty((m, 2 * d + 1))
         slope[:, :d] = 2 * v / room
-        slope[:, d:-1] = -slope_r - (1 - a) / r + 1 / rest[:, None]
-        slope[:, -1] = -(slope_t + a / t).sum(axis=1) - 1 / rest
+        slope[:, d:-1] = -2 * a * phi / r - (1 - a) / r + 1 / rest[:, None]
+        slope[:, -1] = -(2 * (1 - a) * phi / t + a / t).sum(axis=1) - 1 / rest
+        return slope
+
+    def _hessian(self, v: Array, h: Array) -> Array:
+        """Hessian of F in (v, r, t), shape (n_edges, 2 d + 1, 2 d + 1)."""
+        a, (m, d) = self.a, v.shape
+        r, t, room, phi = self._parts(v, h)
+        slope_r, slope_t = 2 * a * phi / r, 2 * (1 - a) * phi / t  # of log(phi - v^2)
+        rest = t[:, 0] - r.sum(axis=1)
         H = np.zeros((m, 2 * d + 1, 2 * d + 1))
         k = np.arange(d)
         slope_v = -2 * v / room
@@ -161,7 +199,7 @@ class Powers:
         H[:, d + k, -1] = H[:, -1, d + k] = both
         bend = slope_t**2 - 2 * (1 - a) * (1 - 2 * a) * phi / t**2 + a / t**2
         H[:, -1, -1] = bend.sum(axis=1) + 1 / rest**2
-        return slope, H
+        return H
 
     def save(self) -> tuple[Any, ...]:
         """The present direction, for `restore`."""

@@ -11,7 +11,7 @@ from nefele._systems.forest import Forest
 from nefele._systems.operator import MOST_UNKNOWNS
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
-from nefele.solvers.interior_point.cones import edge_kind
+from nefele.solvers.interior_point.cones import edge_kind, stiffness
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual.fused import LEAST_WORK
 
@@ -62,7 +62,9 @@ def pays(problem: Problem) -> bool:
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
     kind = edge_kind(problem)
     if kind == "springs" and problem.penalty.whole and not kinks.present(problem):
-        return False  # all is smooth: the primal-dual method's reduced solves are Newton's
+        Q = stiffness(problem)
+        if not curved or np.linalg.matrix_rank(Q, hermitian=True) == len(Q):
+            return False  # all is smooth: the primal-dual method's reduced solves are Newton's
     if kinks.present(problem) or not problem.penalty.whole or kind != "cones":
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     if d > _MOST_PARAMETERS or not (curved or graph.n_nodes * d >= _FEWEST):

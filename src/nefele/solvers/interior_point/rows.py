@@ -48,7 +48,7 @@ class RowCones(Cones):
             out = out + source.to_nodes(flat[place])
         return out
 
-    def gram(self) -> Array:
+    def gram(self, w: Array) -> Array:
         """Scale the cones to the present point; returns X^T C X, shape (n_nodes, d, d)."""
         give = self.scale().ravel()
         first, *others = zip(self.sources, self._places, strict=True)

@@ -18,7 +18,8 @@ factors. Over a forest (3) is solved without fill (`nefele._systems.forest`). Th
 L2Norm; L1Norm, with one cone per entry; Huber, with v = D w - (delta / s) u; LinfNorm, with 2 d
 inequalities per edge (`faces`). Absolute and hinge losses have no gradient: each row is one more
 cone (`rows`), which adds X^T C X to the Hessian; quadratic penalties go as well. There all is
-linear but for the cones: no line search, yet Gondzio's corrections for centrality.
+linear but for the cones: no line search, yet Gondzio's corrections for centrality. The same holds
+where logistic, multinomial and Poisson rows have duals of their own (`chances`).
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ from nefele._checks import Array
 from nefele._systems.direct import SmallGraph
 from nefele._systems.forest import Forest
 from nefele._systems.operator import OperatorSystem
-from nefele.certificate import Certificate
+from nefele.certificate import Certificate, certify_known
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
 from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.chances import advisable
 from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.ends import find_end, has_end
+from nefele.solvers.interior_point.kinks import curved_parts
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.interior_point.terms import Terms
@@ -67,6 +70,8 @@ _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
 _SPARE, _ENOUGH = 0.02, 10.0  # share of balls used below which they shrink, to so many flows
 _MOST_STEPS, _MOST_FAILURES = 80, 8
+_SLOW = 40, 0.5  # steps, and share of what was left before them that is too much after them
+_SLOW_CURVED = 15, 1e-2  # the same where duals of the rows may be faster
 
 
 @dataclass
@@ -99,6 +104,9 @@ class Newton(Solver[NewtonState]):
         if problem.coupled:  # iterative minimisers of losses with kinks are less exact than steps
             alone = (graph.degree == 0) & ~kinks.nodes(problem)
         state = NewtonState(w0.copy(), u0.copy(), alone)
+        if problem.coupled and any(advisable(problem, *part) for part in curved_parts(problem)):
+            state.by_duals(problem)
+        alone = state.alone
         if alone.any():
             state.w[alone] = loss.minimise()[alone]
         if not problem.coupled:
@@ -106,7 +114,7 @@ class Newton(Solver[NewtonState]):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.start = state.w.copy(), u0
-        usable = warm and loss.smooth and edge_kind(problem) == "cones"
+        usable = warm and loss.smooth and edge_kind(problem) == "cones" and not state.duals
         error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
@@ -124,7 +132,8 @@ class Newton(Solver[NewtonState]):
     def _begin(self, problem: Problem, state: NewtonState, value: float) -> None:
         """Cones around the state's w and u, which share `value`."""
         value = max(abs(value), 1e-6 * abs(problem.objective_at_zero)) or 1.0
-        state.terms = Terms(problem, state.w, state.u, value, state.alone, state.cap)
+        limits = state.cap, state.duals
+        state.terms = Terms(problem, state.w, state.u, value, state.alone, *limits)
         state.u = state.terms.flow
         state.slope = _slope(state.terms, state.w, state.alone)
         reach = float(np.abs(state.slope).sum())
@@ -142,7 +151,8 @@ class Newton(Solver[NewtonState]):
                 state.before = state.terms.edges.sizes()
             self._interior(problem, state)
             state.steps += 1
-            if state.steps > _MOST_STEPS or state.failures > _MOST_FAILURES:
+            slow = _SLOW_CURVED if self._may_switch(problem, state) else _SLOW
+            if state.failures > _MOST_FAILURES or state.slow(*slow):
                 self._rescue(problem, state)
 
     def _interior(self, problem: Problem, state: NewtonState) -> None:
@@ -188,6 +198,10 @@ class Newton(Solver[NewtonState]):
             dw = head(terms.aim(terms.total / terms.count, 1.0, 0.0), 1.0)
             self._search(problem, state, dw, 1.0)
 
+    def _may_switch(self, problem: Problem, state: NewtonState) -> bool:
+        """Whether rows that have no duals of their own could have them."""
+        return not state.duals and bool(curved_parts(problem))
+
     def _ahead(self, state: NewtonState) -> bool:
         """Whether the cones are much nearer to their end than the slopes of curved losses."""
         terms = state.terms
@@ -227,14 +241,19 @@ class Newton(Solver[NewtonState]):
         return True
 
     def _rescue(self, problem: Problem, state: NewtonState) -> None:
-        """Begin again with smaller balls if flows hardly use them, else go on in another way.
+        """Begin again, with duals of the rows or with smaller balls, else go on in another way.
 
         Where balls are much larger than flows, neighbours are equal but for rounding errors, which
         huge weights make large over graphs with cycles.
         """
-        used = _used(state)
-        if 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max())):  # type: ignore[union-attr]
-            state.cap, state.steps, state.failures = _ENOUGH * used, 0.0, 0.0
+        used, switch = _used(state), self._may_switch(problem, state)
+        spare = 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max()))  # type: ignore[union-attr]
+        if switch or spare:
+            if switch:
+                state.by_duals(problem)
+            else:
+                state.cap = _ENOUGH * used
+            state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
             state.damp, state.asked, state.move = 0.0, np.inf, None
             state.w = np.where(state.alone[:, None], state.w, problem.origin)
             state.u = np.zeros_like(state.u)
@@ -266,7 +285,7 @@ class Newton(Solver[NewtonState]):
         left = spent + float(penalty.conjugate(state.u, scale).sum())
         left += float(np.abs(state.slope * state.move).sum() - np.vdot(state.u, diff))
         left += terms.row_residual(state.w)
-        if left > 0.9 * tol * state.size:
+        if not left <= 0.9 * tol * state.size < np.inf:  # counts may overflow far from the end
             return False
         if state.exact and not find_end(problem, state, tol):
             return False
@@ -289,9 +308,7 @@ class Newton(Solver[NewtonState]):
             again = self._same_clusters(problem, w, u, tol)
             if again is not None:
                 return again
-        plain = problem.certificate(w, u, tol=tol, direct=True)
-        if state.start is None and relative_gap(problem, plain.objective, plain.gap_abs) > tol:
-            plain = self._with_duals(problem, state, plain, tol)
+        plain = self._bound(problem, state, w, u, tol)
         fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
         if exact or state.start is not None or not fuses:
             return w, plain
@@ -300,20 +317,31 @@ class Newton(Solver[NewtonState]):
         near = relative_gap(problem, fused.objective, fused.gap_abs) <= tol
         return (together, fused) if near or fused.objective <= plain.objective else (w, plain)
 
-    def _with_duals(
-        self, problem: Problem, state: NewtonState, plain: Certificate, tol: float
+    def _bound(
+        self, problem: Problem, state: NewtonState, w: Array, u: Array, tol: float
     ) -> Certificate:
-        """The bound with the cones' own duals of kinks, if that ends the solve.
+        """The bound with the cones' own duals of rows, if that ends the solve.
 
-        Else, and the first times, the plain one, which can be computed again from w and u alone.
+        Else, and for kinks the first times, the plain one, which can be computed again from w and u
+        alone.
         """
-        state.missed += 1
-        if state.terms is None or state.terms.rows is None or state.missed < _MISSED:
+
+        def near(found: Certificate) -> bool:
+            return relative_gap(problem, found.objective, found.gap_abs) <= tol
+
+        known = state.terms.duals() if state.terms is not None and state.terms.inner else None
+        if state.start is not None or known is None:
+            return problem.certificate(w, u, tol=tol, direct=True)
+        if state.duals and near(found := certify_known(problem, w, u, known)):
+            return found
+        plain = problem.certificate(w, u, tol=tol, direct=True)
+        state.missed += not near(plain)
+        if near(plain) or state.missed < _MISSED:
             return plain
-        options: dict[str, Any] = {"tol": tol, "direct": True, "duals": state.terms.duals()}
-        found = problem.certificate(state.w, state.u, **options)
-        near = relative_gap(problem, found.objective, found.gap_abs) <= tol
-        return found if near else plain
+        if near(found := certify_known(problem, w, u, known)):
+            return found
+        found = problem.certificate(w, u, tol=tol, direct=True, duals=known)
+        return found if near(found) else plain
 
     def _same_clusters(
         self, problem: Problem, w: Array, u: Array, tol: float
@@ -364,8 +392,9 @@ class Newton(Solver[NewtonState]):
         state.take(problem, scalars, arrays)
 
     def doubtful(self, state: NewtonState) -> bool:
-        """Interior-point steps end at a minimiser, if there is one."""
-        return state.rescue is not None or _at_end(state)
+        """Interior-point steps end at a minimiser, if there is one; bounds there prove it."""
+        unproven = state.duals and state.missed >= _MISSED
+        return state.rescue is not None or _at_end(state) or unproven
 
     def adapt(self, problem: Problem, state: NewtonState, gap: float) -> None:
         """Leave to the primal-dual method what could not be certified at the end."""

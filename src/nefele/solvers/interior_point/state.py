@@ -12,10 +12,22 @@ from nefele._checks import Array
 from nefele.certificate import Certificate
 from nefele.problem import Problem
 from nefele.solvers.base import State
+from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.terms import Terms
 from nefele.solvers.primal_dual import PrimalDual, PrimalDualState
 
-_SCALARS = ("length", "size", "damp", "steps", "failures", "asked", "cap", "missed", "tries")
+_SCALARS = (
+    "length",
+    "size",
+    "damp",
+    "steps",
+    "failures",
+    "asked",
+    "cap",
+    "missed",
+    "tries",
+    "mark",
+)
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
 
@@ -36,12 +48,32 @@ class NewtonState(State):
     cap: float = np.inf  # most that the flow of an edge is allowed
     asked: float = np.inf  # sum of x^T z at the last certificate
     missed: float = 0.0  # bounds that were too weak
+    mark: float = np.inf  # what was left to do when progress was last looked at
+    duals: bool = False  # whether rows of smooth losses have duals of their own
     exact: bool = False  # whether the exact optimum is looked for
     tries: float = 0.0  # searches for the exact optimum
     before: Array | None = None  # sizes of the cones before the last step
     end: tuple[Array, Certificate] | None = None  # the exact optimum, once it is found
     start: tuple[Array, Array] | None = None  # a given start, before the first step
     rescue: tuple[PrimalDual, PrimalDualState] | None = None  # what goes on where steps failed
+
+    def by_duals(self, problem: Problem) -> None:
+        """Rows of smooth losses have duals of their own, those of nodes without edges included."""
+        self.duals, self.alone = True, self.alone.copy()
+        for nodes, part in kinks.curved_parts(problem):
+            self.alone[nodes[part.labelled]] = False
+
+    def slow(self, every: int, factor: float) -> bool:
+        """Whether as many steps have left more than this share of what there was to do."""
+        if self.terms is None or self.steps % every:
+            return False
+        before, self.mark = self.mark, self.left()
+        return self.mark > factor * before
+
+    def left(self) -> float:
+        """Sum of x^T z and of the slopes' sizes."""
+        assert self.terms is not None
+        return self.terms.total + self.length * float(np.abs(self.slope).sum())
 
     def scalars(self) -> dict[str, Any]:
         """Numbers for a checkpoint; nothing before the first step, since the start tells all."""
@@ -50,7 +82,8 @@ class NewtonState(State):
             return {"rescue": solver.scalars(inner)}
         if self.start is not None or self.terms is None:
             return {}
-        return {**{name: getattr(self, name) for name in _SCALARS}, "first": self.terms.first}
+        kept = {name: getattr(self, name) for name in _SCALARS}
+        return {**kept, "first": self.terms.first, "duals": int(self.duals)}
 
     def arrays(self) -> dict[str, Array]:
         """Arrays beside w and u for a checkpoint."""
@@ -74,9 +107,11 @@ class NewtonState(State):
             self.rescue = solver, inner
         elif "first" in scalars and self.terms is not None:
             self.start, self.w, self.cap = None, arrays["w"], float(scalars["cap"])
-            if self.cap < np.inf:
+            if self.cap < np.inf or scalars["duals"] != self.duals:
                 zero = np.zeros_like(self.w), np.zeros_like(self.u)
-                self.terms = Terms(problem, *zero, 1.0, self.alone, self.cap)
+                if scalars["duals"]:
+                    self.by_duals(problem)
+                self.terms = Terms(problem, *zero, 1.0, self.alone, self.cap, self.duals)
             self.terms.take(arrays)
             self.terms.first, self.u = float(scalars["first"]), self.terms.flow
             for name in _SCALARS:

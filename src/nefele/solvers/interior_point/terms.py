@@ -11,6 +11,7 @@ from nefele._checks import Array
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.chances import Chances
 from nefele.solvers.interior_point.cones import Cones, cone_count, form
 from nefele.solvers.interior_point.faces import Faces, Springs
 from nefele.solvers.interior_point.powers import Powers
@@ -28,7 +29,8 @@ class Terms:
     """The cones of edges and rows as one, and the smooth part of the losses.
 
     They start at w, and near the flow u, which is only a hint; all cones share the value of x^T z
-    there equally. The rows of nodes that are `alone`, solved already, need no cones.
+    there equally. The rows of nodes that are `alone`, solved already, need no cones. With `duals`
+    the rows of some smooth losses have duals of their own (`chances`).
     """
 
     def __init__(
@@ -39,20 +41,28 @@ class Terms:
         value: float,
         alone: NDArray[np.bool_],
         cap: float = np.inf,
+        duals: bool = False,
     ) -> None:
-        self.problem, self.graph, self.smooth = problem, problem.graph, kinks.Smooth(problem)
+        self.problem, self.graph, self.smooth = problem, problem.graph, kinks.Smooth(problem, duals)
         sources = kinks.sources(problem, ~alone)
-        count, edges = sum(len(source.s) for source in sources), cone_count(problem)
+        curved = kinks.curved_parts(problem) if duals else []
+        edges, count = cone_count(problem), float(sum(len(source.s) for source in sources))
+        count += sum(kinks.chances(part, nodes, ~alone) for nodes, part in curved) / 2
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
         self.strength = np.minimum(_strength(problem), cap)
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
-        self.parts: list[Any] = [self.edges] if self.rows is None else [self.edges, self.rows]
+        self.inner: list[Any] = [] if self.rows is None else [self.rows]
+        self.inner += [
+            Chances(part, nodes, w, ~alone, level / 2, f"chances{k}")
+            for k, (nodes, part) in enumerate(curved)
+        ]
+        self.parts: list[Any] = [self.edges, *self.inner]
         self._anchor: Array | None = None
         self.count, self.first = count + edges, level * (count + edges)
         faces = form(problem).kind == "faces"
-        self.linear = self.smooth.affine and (bool(sources) or faces)
-        self.again = bool(sources) or (faces and self.smooth.affine)  # rounding errors count
+        self.linear = self.smooth.affine and (bool(self.inner) or faces)
+        self.again = bool(self.inner) or (faces and self.smooth.affine)  # rounding errors count
 
     def anchored(self, hess: Array) -> Array:
         """The Hessian with a little more where nothing at all determines a parameter.
@@ -91,31 +101,30 @@ class Terms:
     def slope(self, w: Array, step: float = 0.0) -> Array:
         """The gradient of all terms at w, after a step of the cones, shape (n_nodes, d)."""
         u = self.edges.ahead_flow(step) if step else self.edges.flow
-        smooth = self.smooth.grad(w)
-        if self.rows is None:
-            return smooth + self.graph.div(u)
-        rows = self.rows.u + step * self.rows.du
-        return smooth + self.rows.to_nodes(rows) + self.graph.div(u)
+        out = self.smooth.grad(w) + self.graph.div(u)
+        for part in self.inner:
+            out = out + part.to_nodes(part.u + step * part.du)
+        return out
 
     def scale(self, w: Array) -> tuple[Array, Array]:
         """Blocks of the Newton system: M, shape (n_nodes, d, d), and C, shape (n_edges, d, d)."""
-        self._smooth = self.smooth.hess(w)
-        if self.rows is None:
-            return self._smooth, self.edges.scale()
-        return self._smooth + self.rows.gram(), self.edges.scale()
+        self._smooth = hess = self.smooth.hess(w)
+        for part in self.inner:
+            hess = hess + part.gram(w)
+        return hess, self.edges.scale()
 
     def aim(self, level: float, rest: float, bend: float) -> Array:
         """Aim at this x^T z; returns the pull on the nodes, shape (n_nodes, d)."""
         pull = self.graph.div(self.edges.aim(level, rest, bend))
-        if self.rows is not None:
-            pull = pull + self.rows.to_nodes(self.rows.aim(level, rest, bend))
+        for part in self.inner:
+            pull = pull + part.to_nodes(part.aim(level, rest, bend))
         return pull
 
     def nudge(self, step: float, level: float) -> Array:
         """Aim so that a longer step stays inside; returns the pull on the nodes."""
         pull = self.graph.div(self.edges.nudge(step, level))
-        if self.rows is not None:
-            pull = pull + self.rows.to_nodes(self.rows.nudge(step, level))
+        for part in self.inner:
+            pull = pull + part.to_nodes(part.nudge(step, level))
         return pull
 
     def save(self) -> list[Any]:
@@ -155,7 +164,7 @@ class Terms:
         shrinks. Once only where much is left: that is not by rounding errors alone.
         """
         dw, change, flow = factor.solve(right)
-        rows = self._row_change(dw)
+        rows = [part.change(dw) for part in self.inner]
         size, before = np.abs(right).max(), np.inf
         for _ in range(_REFINED if self.again else 0):
             left = right - self._product(dw, flow, rows)
@@ -164,21 +173,20 @@ class Terms:
                 break
             more, before = factor.solve(left), error
             dw, change, flow = dw + more[0], change + more[1], flow + more[2]
-            rows = rows + self._row_change(more[0])
+            rows = [x + p.change(more[0]) for x, p in zip(rows, self.inner, strict=True)]
             if not _ACCURATE * size < error < _ROUNDING * size:
                 break
         self.edges.direct(change, flow, rest)
-        if self.rows is not None:
-            self.rows.direct(rows, self.rows.give(rows), rest)
+        for change_of, part in zip(rows, self.inner, strict=True):
+            part.direct(change_of, part.give(change_of), rest)
         return np.asarray(dw)
 
-    def _row_change(self, dw: Array) -> Array:
-        return np.zeros((0, 1)) if self.rows is None else self.rows.change(dw)
-
-    def _product(self, dw: Array, flow: Array, rows: Array) -> Array:
+    def _product(self, dw: Array, flow: Array, rows: list[Array]) -> Array:
         """The Newton system's left side, given C D dw and X dw."""
         out = self.graph.div(flow) + _times(self._smooth, dw)
-        return out if self.rows is None else out + self.rows.to_nodes(self.rows.give(rows))
+        for change, part in zip(rows, self.inner, strict=True):
+            out = out + part.to_nodes(part.give(change))
+        return out
 
     def ahead(self, step: float) -> float:
         """Sum of x^T z after a step."""
@@ -200,11 +208,14 @@ class Terms:
                     before[0] if rows is None else rows,
                     before[1] if entries is None else entries,
                 )
+        for part in self.inner:
+            if isinstance(part, Chances):
+                known[id(part.loss)] = (part.duals(), known.get(id(part.loss), (None, None))[1])
         return [known.get(id(part), (None, None)) for _, part in kinks.parts_of(self.problem)]
 
     def row_residual(self, w: Array) -> float:
         """Fenchel-Young residuals of the rows at w."""
-        return 0.0 if self.rows is None else self.rows.residual(w)
+        return sum(part.residual(w) for part in self.inner)
 
 
 def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) -> Any:
