@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -409,6 +410,14 @@ def test_predict_adds_a_column(home):
     model = nefele.load(home / "first/model.nefele")
     expected = model.predict(weather().select("wind", "pressure", "station"))
     assert found["prediction"].to_numpy() == pytest.approx(expected)
+
+
+def test_predict_does_not_replace_what_the_run_was_made_of(home):
+    shutil.copy(home / "weather.csv", home / "other.csv")
+    before = (home / "weather.csv").read_bytes()
+    text = refused("predict", "first", "other.csv", "--out", "weather.csv", cwd=home)
+    assert "another file than the data and those of the run" in text
+    assert (home / "weather.csv").read_bytes() == before
 
 
 def test_predict_names_unknown_ids(home):

@@ -140,3 +140,10 @@ def test_a_fit_that_missed_its_tolerance_ends_with_1(home):
     assert run(*FIT, "--graph", "edges.csv", *options, cwd=home).returncode == 1
     done = run("explain", "missed", "003", cwd=home)
     assert done.returncode == 1 and "Not trustworthy" in done.stderr
+
+
+def test_what_is_left_over_counts_nodes_with_rows_only(home):
+    found = json.loads(run("explain", "first", "003", "--json", cwd=home).stdout)
+    known = sum(share != 0 for share in found["shares"].values())
+    words = run("explain", "first", "003", "--count", "2", cwd=home).stdout
+    assert f"{known - 2} others" in words

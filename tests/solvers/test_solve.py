@@ -259,6 +259,8 @@ def test_component_without_data_stays_zero_and_warns_once():
         warnings.simplefilter("always")
         solve(problem)
     assert len(caught) == 1
+    with pytest.warns(DataWarning, match=r"3 nodes .* Use lam \(alpha\) > 0, add data, or drop"):
+        solve(problem.with_lam(0.0))
 
 
 def test_separable_labels_are_flagged_and_the_gap_is_met():

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from nefele import _threads, solve
+from nefele import GTVRegressorCV, _threads, solve
 from nefele._threads import one_blas_thread, one_thread
+from nefele.estimators import auto
 from tests.problems import chain_problem
 from tests.waiting import LONG
 
@@ -115,3 +116,20 @@ def test_overlapping_solves_restore_the_threads_after_the_last(two):
     done.set()
     other.join(LONG)
     assert seen == [{1}] and blas() == {2}
+
+
+def test_a_coupling_is_chosen_with_one_thread(two, monkeypatch):
+    seen = set()
+
+    class Looked(Exception):
+        pass
+
+    def look(*args, **options):
+        seen.update(blas())
+        raise Looked
+
+    monkeypatch.setattr(auto, "Family", look)
+    X, y, ids = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 1.0, 2.0], [0, 0, 1, 1]
+    with pytest.raises(Looked):
+        GTVRegressorCV().fit(X, y, node_ids=ids)
+    assert seen == {1}

@@ -115,9 +115,9 @@ class Explanation:
     def _repr_html_(self) -> str:
         order = np.argsort(-np.abs(self.share), kind="stable")[:_SHOWN]
         rows = {f"rows of {self.nodes[k]}": f"{self.share[k]:.0%}" for k in order}
-        if len(self.share) > _SHOWN:
-            rest = float(self.share.sum() - self.share[order].sum())
-            rows[f"{len(self.share) - _SHOWN} others"] = f"{rest:.0%}"
+        rest = np.delete(self.share, order)
+        if rest.any():
+            rows[f"{np.count_nonzero(rest)} others"] = f"{rest.sum():.0%}"
         return facts(f"What the model of {self.node} is made of", {**rows, "how": self.how})
 
     @property

@@ -58,8 +58,9 @@ def _largest(ax: Any, names: list[str], values: Any, mine: set[str], label: str)
     order = np.argsort(-np.abs(values), kind="stable")
     top, rest = order[:_MOST], order[_MOST:]
     shown, heights = [names[k] for k in top], values[top]
-    if len(rest):
-        shown, heights = [*shown, f"{len(rest)} others"], np.append(heights, values[rest].sum())
+    if values[rest].any():
+        others = f"{np.count_nonzero(values[rest])} others"
+        shown, heights = [*shown, others], np.append(heights, values[rest].sum())
     own = np.array([name in mine for name in shown])
     bars(ax, shown, heights, ~own, words=("others", "own"), numbers=len(shown) <= _NUMBERED)
     ax.set_ylabel(label)

@@ -160,8 +160,8 @@ class FedRelaxBase(RowsBase):
             what = "zero" if self._classes_or_none() is None else "all classes alike"
             warnings.warn(
                 f"{int((~reached).sum())} nodes are not connected to any data, such as "
-                f"{describe(graph.ids[~reached])}: they predict {what}. Add edges or data, or "
-                "drop them.",
+                f"{describe(graph.ids[~reached])}: they predict {what}. "
+                f"{'Add edges or data' if coupled else 'Use alpha > 0, add data'}, or drop them.",
                 DataWarning,
                 stacklevel=3,
             )

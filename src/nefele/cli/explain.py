@@ -92,7 +92,7 @@ def _print_sources(found: Any, count: int, config: RunConfig) -> None:
     """Whose rows the model comes from, what acts on it directly, and what moves it most."""
     order = (-found.share).argsort(kind="stable")[:count]
     named = [(_itself(found, found.nodes[k]), f"{found.share[k]:.1%}") for k in order]
-    others = len(found.share) - len(order)
+    others = int((found.share != 0).sum() - (found.share[order] != 0).sum())  # with rows
     if others:
         rest = 1.0 - found.ridge_share - found.share[order].sum()
         named.append((f"{others} others", f"{rest:.1%}"))

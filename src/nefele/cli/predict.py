@@ -28,7 +28,7 @@ def predict(
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Let --out replace the data file itself.")
+        bool, typer.Option("--force", help="Let --out replace the data, or a file of the run.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -45,10 +45,12 @@ def predict(
         if out is not None:
             check_file(out, (".csv", ".parquet", ".pq"))
             check_writable(out.parent)
-            if out.resolve() == data.resolve() and not force:
+            config = RunFolder(run).read_config()
+            kept = [str(data), config.data, config.edge_file, config.places]
+            if not force and out.resolve() in [Path(name).resolve() for name in kept if name]:
                 raise ValueError(
-                    f"--out must be another file than the data; both are {str(out)!r}. Name "
-                    "another one, or use --force to replace the data."
+                    f"--out must be another file than the data and those of the run; got "
+                    f"{str(out)!r}. Name another one, or use --force to replace it."
                 )
         found, notes = predict_table(RunFolder(run), data, unseen, column, drop_missing)
         if out is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
+from nefele._threads import one_blas_thread
 from nefele.estimators import fitting
 from nefele.estimators.design import Design, Rows, graph_nodes, shrinks
 from nefele.estimators.layout import CARRIED, Layout
@@ -91,6 +92,7 @@ def too_large(rows: Rows, graph: Graph) -> bool:
     return graph.n_nodes * (rows.X.shape[1] + 1) ** 2 > _MOST_SUMS
 
 
+@one_blas_thread()
 def choose_coupling(
     model: Any, rows: Rows, graph: Graph, *, curves: bool, told: Told | None = None
 ) -> Choice:

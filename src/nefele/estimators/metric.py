@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array, as_float_array, check_name, check_number
+from nefele._threads import one_blas_thread
 from nefele.estimators.design import Rows
 from nefele.estimators.layout import Layout
 from nefele.graph import Graph
@@ -170,6 +171,7 @@ def alpha_of(member: Tried, graph: Graph, loss: Loss) -> float:
     return float(strength / (mean_rows * (mean_degree(graph) or 1.0)))
 
 
+@one_blas_thread()
 def _estimated(table: Table, response: Response, coupling: Coupling, curves: bool) -> Tried:
     """Every coefficient with a variance of its own."""
     if len(table.y) < 2:

@@ -78,7 +78,9 @@ def warn(result: Result, tol: float | None, proof: bool) -> None:
         (
             result.undetermined,
             "{n} nodes are not connected to any data, such as {ids}: their parameters are set "
-            "to 0. Add edges or data, or drop them.",
+            "to 0. "
+            + ("Add edges or data" if result.problem.coupled else "Use lam (alpha) > 0, add data")
+            + ", or drop them.",
         ),
         (
             result.unbounded,
