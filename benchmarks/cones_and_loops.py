@@ -103,6 +103,7 @@ def along_lam(report) -> None:
     report.row("one solve to 1e-6", f"{fine[0]:.3g}", f"{fine[0] / coarse[0]:.2f}")
     if fine[1].converged and coarse[1].converged:
         report.figure("c fine", fine[0] / coarse[0])
+    path(instances.c(), n_lams=6)  # loads what only paths use
     seconds, found = clock(lambda: path(instances.c(), n_lams=50))
     middle = float(found.lams[len(found) // 2])
     cold = least(lambda: ours(lambda: instances.c(lam=middle), 1e-4))[0]
