@@ -8,7 +8,7 @@ from nefele import Problem, path, solve
 from nefele.certificate import certify_feasible
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths import follow as following
-from nefele.paths.between import average, same_clusters
+from nefele.paths.between import average, moved_clusters
 
 
 def quadratic_problem(seed=0, penalty="l2", sizes=(12, 12), d=3):
@@ -98,7 +98,7 @@ def test_a_path_by_leaps_ends_where_the_callback_says(leaping):
 def test_clusters_that_stay_are_moved_without_iterations(seed):
     problem = quadratic_problem(seed)
     near = solve(problem.with_lam(0.5), tol=1e-6)
-    moved = same_clusters(problem.with_lam(0.45), near, 1e-4)
+    moved = moved_clusters(problem.with_lam(0.45), near, 1e-4)
     assert moved.n_iter == 0 and moved.gap <= 1e-4
     best = solve(moved.problem, tol=1e-9)
     assert best.objective * (1 - 1e-9) <= moved.objective <= best.objective * (1 + 1e-4)
@@ -110,7 +110,7 @@ def test_clusters_that_fall_apart_are_not_moved():
     one = solve(problem.with_lam(20.0), tol=1e-6)
     assert one.clusters().max() == 0
     assert solve(problem.with_lam(0.2), tol=1e-6).clusters().max() > 0
-    assert same_clusters(problem.with_lam(0.2), one, 1e-4) is None
+    assert moved_clusters(problem.with_lam(0.2), one, 1e-4) is None
 
 
 def test_a_path_solves_few_points_while_clusters_stay(leaping):

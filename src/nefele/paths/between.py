@@ -44,7 +44,7 @@ def proven_average(problem: Problem, w: Array, u: Array, tol: float) -> Result |
     return proven(problem, w, certify_feasible(problem, w, u), tol, started)
 
 
-def same_clusters(problem: Problem, near: Result, tol: float) -> Result | None:
+def moved_clusters(problem: Problem, near: Result, tol: float) -> Result | None:
     """The solution if it has the clusters that the flow of another lam holds together."""
     started = time.perf_counter()
     u = problem.lam / near.problem.lam * near.u

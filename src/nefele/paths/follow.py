@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nefele._checks import Array
-from nefele.paths.between import average, proven_average, same_clusters
+from nefele.paths.between import average, moved_clusters, proven_average
 from nefele.problem import Problem
 from nefele.result import Result, Status
 from nefele.solvers import solve
@@ -89,7 +89,7 @@ def _held(problem: Problem, last: Result | None, tol: float, steady: _Patience) 
     """The solution where the clusters stay those of the last one; None where they do not."""
     if last is None or not (problem.coupled and problem.penalty.is_norm and steady.over()):
         return None
-    found = same_clusters(problem, last, tol)
+    found = moved_clusters(problem, last, tol)
     steady.note(vain=found is None)
     return found
 
@@ -138,7 +138,7 @@ def _average(
     w, u = average(problem, above, below)
     found = proven_average(problem, w, u, options["tol"]) if below.converged else None
     if found is None and problem.penalty.is_norm:
-        found = same_clusters(problem, below, options["tol"])
+        found = moved_clusters(problem, below, options["tol"])
     if found is not None:
         return found
     return whole_solve(problem, solver, w0=w, u0=problem.inside(u), **options)
