@@ -40,7 +40,7 @@ def follow(
     An interrupted solve raises KeyboardInterrupt; `options` are those of `nefele.solve`. Where a
     solve takes long, points farther on come first: the average of two of them is often good enough
     between them, and its flow, feasible as theirs are, proves it. And clusters that stay the same
-    are moved without iterations.
+    are moved without iterations. A start that its own flow proves is the first solution.
 
     Examples
     --------
@@ -57,7 +57,11 @@ def follow(
     while k < len(values):
         ahead = values[k : k + _reach(last, values[k : k + leap], options.get("tol"))]
         here = problem.with_lam(ahead[-1])
-        result = _held(here, last, options["tol"], steady) if _large(last) else None
+        result = None
+        if _large(last):
+            result = _held(here, last, options["tol"], steady)
+        elif last is None and start is not None and options.get("certify", True):
+            result = proven_average(here, *start, options["tol"])
         if result is None:
             flow = here.inside(u) if u is not None and here.coupled else None
             result = whole_solve(here, solver, w0=w, u0=flow, **options)
