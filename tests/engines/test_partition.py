@@ -73,6 +73,18 @@ def test_an_intercept_is_a_column_of_ones(tmp_path, problem):
     assert fit.parameters().collect_schema().names()[-1] == "intercept"
 
 
+def test_a_feature_called_intercept_is_not_replaced_by_the_intercept(tmp_path, problem):
+    slope = np.arange(problem.graph.n_nodes) % 5 - 2.0
+    paths = written(tmp_path, problem, intercept=slope)
+    partition(*paths, parts=2, out=tmp_path / "parts", **NAMES)
+    options = {"lam": 0.2, "engine": "in_process"}
+    with pytest.raises(ValueError, match="No column may be called 'intercept'"):
+        solve_parts(tmp_path / "parts", tmp_path / "fit", **options)
+    assert not (tmp_path / "fit").exists()
+    fit = solve_parts(tmp_path / "parts", tmp_path / "fit", intercept=False, **options)
+    assert fit.parameters().collect_schema().names() == ["place", "f0", "f1", "f2", "intercept"]
+
+
 def test_nodes_without_rows_edges_and_components(tmp_path):
     graph = Graph.from_edges([(0, 1), (1, 2), (3, 4)], nodes=range(6))
     data = LocalData.from_list(
@@ -182,6 +194,10 @@ def test_bad_options_of_a_solve(parted, monkeypatch, options, said):
         ({"features": ["place2"]}, "must have a column 'place2'"),
         ({"features": []}, "must have a column with a feature"),
         ({"features": ["word"]}, "Column 'word' must hold numbers"),
+        ({"features": ["f0", "f0"]}, "'f0' is named twice"),
+        ({"features": ["f0", "y"]}, "'y' is named twice"),
+        ({"features": ["f0", "place"]}, "'place' is named twice"),
+        ({"target": "place"}, "'place' is named twice"),
         ({"data": "notes.txt"}, "must be a Parquet or CSV file"),
         ({"out": "full"}, "new or empty folder"),
         ({"target": "gap"}, "Column 'gap' must hold finite numbers; row"),

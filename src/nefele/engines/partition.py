@@ -139,6 +139,12 @@ def _columns(
             raise ValueError(f"data must have a column {name!r}; it has {', '.join(schema)}.")
     if not features:
         raise ValueError("data must have a column with a feature; it has none besides the others.")
+    used = [node, target, *features]
+    twice = next((name for name in used if used.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"Node, target and features must be different columns; {twice!r} is named twice."
+        )
     for name in [target, *features]:
         if not schema[name].is_numeric():
             raise ValueError(
