@@ -217,6 +217,31 @@ def test_bad_input_of_a_partition(tmp_path, problem, monkeypatch, options, said)
     assert not (tmp_path / "parts" / "index.parquet").exists()
 
 
+def test_what_cannot_be_written_as_a_whole_is_not_written(tmp_path, problem):
+    last = np.where(np.arange(problem.graph.n_nodes) % 7 == 3, np.nan, 0.0)
+    data, edges = written(tmp_path, problem, gap=last, region=np.isnan(last))
+    options = {"parts": 2, "out": tmp_path / "parts", "by": "region", **NAMES}
+    with pytest.raises(ValueError, match="Column 'gap' must hold finite numbers"):
+        partition(data, edges, features=["f0", "gap"], **options)
+    assert list((tmp_path / "parts").iterdir()) == []
+    assert len(partition(data, edges, features=["f0"], **options).parts) == 2
+
+
+def test_a_table_without_rows_is_refused(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    pl.read_parquet(data).head(0).write_parquet(data)
+    with pytest.raises(ValueError, match="data must have rows"):
+        partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_table_without_edges_costs_no_warning(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    pl.read_parquet(edges).head(0).write_parquet(edges)
+    index = partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)
+    assert index.total("edges") == 0 and len(index.parts) == 2
+
+
 def test_paths_of_an_object_store_are_those_that_polars_understands(tmp_path, problem):
     data, edges = written(tmp_path, problem)
     stored = f"file://{tmp_path}"  # in the form of s3://bucket, and without a network
