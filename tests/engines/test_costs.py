@@ -29,3 +29,12 @@ def test_lost_workers_are_told():
     parts = ((9.0, 1.0, 0.0),)
     assert "Workers lost and replaced: 2." in str(costs(*parts, lost=2))
     assert "lost" not in str(costs(*parts))
+
+
+@pytest.mark.parametrize(("engine", "outside"), [("ray", 20.0), ("in_process", 10.0)])
+def test_seconds_in_no_phase_are_told(engine, outside):
+    made = [PartCosts(10, 20, 2, 9.0, 1.0, 0.0, exchanges=5, messages=5, bytes=80)] * 2
+    found = Costs(engine, made, seconds=30.0)
+    assert found.outside == outside
+    assert f"{outside:.1f} s more than these phases: to start processes" in str(found)
+    assert "more than" not in str(Costs(engine, made, seconds=20.0 if outside == 10.0 else 10.5))

@@ -73,6 +73,18 @@ def test_an_intercept_is_a_column_of_ones(tmp_path, problem):
     assert fit.parameters().collect_schema().names()[-1] == "intercept"
 
 
+def test_a_feature_called_intercept_is_not_replaced_by_the_intercept(tmp_path, problem):
+    slope = np.arange(problem.graph.n_nodes) % 5 - 2.0
+    paths = written(tmp_path, problem, intercept=slope)
+    partition(*paths, parts=2, out=tmp_path / "parts", **NAMES)
+    options = {"lam": 0.2, "engine": "in_process"}
+    with pytest.raises(ValueError, match="No column may be called 'intercept'"):
+        solve_parts(tmp_path / "parts", tmp_path / "fit", **options)
+    assert not (tmp_path / "fit").exists()
+    fit = solve_parts(tmp_path / "parts", tmp_path / "fit", intercept=False, **options)
+    assert fit.parameters().collect_schema().names() == ["place", "f0", "f1", "f2", "intercept"]
+
+
 def test_nodes_without_rows_edges_and_components(tmp_path):
     graph = Graph.from_edges([(0, 1), (1, 2), (3, 4)], nodes=range(6))
     data = LocalData.from_list(
@@ -182,6 +194,10 @@ def test_bad_options_of_a_solve(parted, monkeypatch, options, said):
         ({"features": ["place2"]}, "must have a column 'place2'"),
         ({"features": []}, "must have a column with a feature"),
         ({"features": ["word"]}, "Column 'word' must hold numbers"),
+        ({"features": ["f0", "f0"]}, "'f0' is named twice"),
+        ({"features": ["f0", "y"]}, "'y' is named twice"),
+        ({"features": ["f0", "place"]}, "'place' is named twice"),
+        ({"target": "place"}, "'place' is named twice"),
         ({"data": "notes.txt"}, "must be a Parquet or CSV file"),
         ({"out": "full"}, "new or empty folder"),
         ({"target": "gap"}, "Column 'gap' must hold finite numbers; row"),
@@ -199,6 +215,31 @@ def test_bad_input_of_a_partition(tmp_path, problem, monkeypatch, options, said)
     with pytest.raises(ValueError, match=said):
         partition(given.pop("data"), given.pop("edges"), **given)
     assert not (tmp_path / "parts" / "index.parquet").exists()
+
+
+def test_what_cannot_be_written_as_a_whole_is_not_written(tmp_path, problem):
+    last = np.where(np.arange(problem.graph.n_nodes) % 7 == 3, np.nan, 0.0)
+    data, edges = written(tmp_path, problem, gap=last, region=np.isnan(last))
+    options = {"parts": 2, "out": tmp_path / "parts", "by": "region", **NAMES}
+    with pytest.raises(ValueError, match="Column 'gap' must hold finite numbers"):
+        partition(data, edges, features=["f0", "gap"], **options)
+    assert list((tmp_path / "parts").iterdir()) == []
+    assert len(partition(data, edges, features=["f0"], **options).parts) == 2
+
+
+def test_a_table_without_rows_is_refused(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    pl.read_parquet(data).head(0).write_parquet(data)
+    with pytest.raises(ValueError, match="data must have rows"):
+        partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_table_without_edges_costs_no_warning(tmp_path, problem):
+    data, edges = written(tmp_path, problem)
+    pl.read_parquet(edges).head(0).write_parquet(edges)
+    index = partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)
+    assert index.total("edges") == 0 and len(index.parts) == 2
 
 
 def test_paths_of_an_object_store_are_those_that_polars_understands(tmp_path, problem):

@@ -99,6 +99,15 @@ def test_the_logistic_loss_is_resumed(tmp_path):
     assert np.array_equal(by_parts(target, 40, parts=4, resume=tmp_path).w, whole.w)
 
 
+def test_without_resume_a_solve_starts_afresh(problem, tmp_path):
+    by_parts(problem, 40, checkpoint=tmp_path, every=10)
+    again = by_parts(problem, 20, checkpoint=tmp_path, every=10)
+    assert again.n_iter == 20
+    assert np.array_equal(again.w, by_parts(problem, 20).w)
+    names = {path.name for path in tmp_path.glob("checkpoint-*.json")}
+    assert names == {"checkpoint-000000010.json", "checkpoint-000000020.json"}
+
+
 def test_two_checkpoints_are_kept(problem, tmp_path):
     by_parts(problem, 55, checkpoint=tmp_path, every=10)
     assert [k for k, _ in common(tmp_path)] == [50, 55]

@@ -9,6 +9,7 @@ from nefele._checks import outside
 from nefele.runtime.job import Done
 
 _EVEN = 1.2  # most work of a part, relative to the mean, that counts as even
+_MUCH = 0.1  # share of the seconds outside of all phases from which they are told
 _MOSTLY = 0.5  # share of the waiting that uneven work explains, from which it is what counts
 
 
@@ -88,6 +89,13 @@ class Costs:
         return {name: time / whole for name, time in times.items()}
 
     @property
+    def outside(self) -> float:
+        """Seconds in no phase of a part: to start processes, to read, and for work lost."""
+        times = [part.compute + part.exchange + part.sums for part in self.parts]
+        in_turn = self.engine == "in_process"
+        return max(0.0, self.seconds - (sum(times) if in_turn else max(times, default=0.0)))
+
+    @property
     def bound_by(self) -> str:
         """What would make the solve faster: "compute", "imbalance", "exchange" or "sums"."""
         shares = self.shares
@@ -104,11 +112,17 @@ class Costs:
         sent = sum(part.bytes for part in self.parts)
         messages = sum(part.messages for part in self.parts)
         lost = f" Workers lost and replaced: {self.lost}." if self.lost else ""
+        outside = ""
+        if self.outside > _MUCH * self.seconds:
+            outside = (
+                f" {self.outside:.1f} s more than these phases: to start processes, to read, and "
+                "for work that was lost."
+            )
         of = f"{shares[told]:.0%} of the time" if told == bound else f"compute {shares[told]:.0%}"
         return (
             f"{self.engine}, {len(self.parts)} parts, {self.seconds:.1f} s: bound by {bound} "
             f"({of}; {others}). Work is {even}: the slowest part has {self.imbalance:.2f} times "
-            f"the mean. {sent:,} bytes in {messages:,} messages.{lost}"
+            f"the mean. {sent:,} bytes in {messages:,} messages.{outside}{lost}"
         )
 
 

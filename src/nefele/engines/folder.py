@@ -29,6 +29,7 @@ from nefele.solvers.loop.telling import telling
 from nefele.solvers.primal_dual.fused import Fused
 
 _RESULT = "result"
+_INTERCEPT = "intercept"  # column of the parameters
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class FolderPart:
         """Write the own nodes' parameters; what goes back has none."""
         import polars as pl
 
-        names = [*self.index.features, *(["intercept"] if self.terms.intercept else [])]
+        names = [*self.index.features, *([_INTERCEPT] if self.terms.intercept else [])]
         found = {self.index.node: part.ids, **dict(zip(names, ended.w.T, strict=True))}
         pl.DataFrame(found).write_parquet(place(self.out, f"part-{self.number:05d}.parquet"))
         ended.w, ended.u = np.zeros((0, part.d)), np.zeros((0, part.d))
@@ -221,6 +222,11 @@ def solve_parts(
     terms = Terms(as_loss(loss), as_penalty(penalty), lam, check_flag(intercept, "intercept"))
     where = as_folder(folder, "folder")
     index, to = read_index(where), new_folder(out, _RESULT)
+    if terms.intercept and _INTERCEPT in (index.node, *index.features):
+        raise ValueError(
+            f"No column may be called {_INTERCEPT!r} when each node has an intercept; its "
+            "parameters would be lost. Rename it, or leave the intercept out."
+        )
     kept = keep_in(checkpoint, resume, every, plan, lambda: _mark(index, terms))
     job = Job(plan, {k: part.neighbours for k, part in enumerate(index.parts)}, kept)
     numbers = range(len(index.parts))

@@ -6,8 +6,8 @@ What is held of the whole is the network: the ids of the nodes and the ends of t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ def partition(
     say(f"{network.n_nodes:,} nodes, {network.n_edges:,} edges, {int(owner.max()) + 1} parts")
     make_folder(folder)
     entries: list[Entry] = []
-    with nullcontext() if is_stored(folder) else only_writer(Path(folder)):
+    with nullcontext() if is_stored(folder) else _all_or_nothing(Path(folder)):
         for number in range(int(owner.max()) + 1):
             nodes = np.flatnonzero(owner == number)
             here = _rows_of(rows, network.ids[nodes], node, target, features)
@@ -106,6 +106,18 @@ def partition(
         index = PartsIndex(features, target, node, int(component.max()) + 1, entries)
         write_index(folder, index)
     return index
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[None]:
+    """The only writer of a folder, which is empty again where not all parts can be written."""
+    with only_writer(folder):
+        try:
+            yield
+        except BaseException:  # Ctrl-C as well
+            for path in folder.glob("part-*.parquet"):
+                path.unlink()
+            raise
 
 
 def _scan(path: Any, name: str) -> Any:
@@ -139,6 +151,12 @@ def _columns(
             raise ValueError(f"data must have a column {name!r}; it has {', '.join(schema)}.")
     if not features:
         raise ValueError("data must have a column with a feature; it has none besides the others.")
+    used = [node, target, *features]
+    twice = next((name for name in used if used.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"Node, target and features must be different columns; {twice!r} is named twice."
+        )
     for name in [target, *features]:
         if not schema[name].is_numeric():
             raise ValueError(
@@ -162,6 +180,8 @@ def _network(
     found = _stream(pairs.select(*wanted, *(["weight"] if "weight" in names else [])))
     known = [pl.col(node).alias("id"), *([pl.col(by).alias("by")] if by is not None else [])]
     nodes = _stream(rows.select(known).unique("id")).sort("id")
+    if not len(nodes):
+        raise ValueError("data must have rows; it has none.")
     kinds = [found["end0"].dtype, found["end1"].dtype, nodes["id"].dtype]
     if len(set(kinds)) > 1:
         raise ValueError(

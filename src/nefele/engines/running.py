@@ -67,17 +67,25 @@ def run_job(
 ) -> tuple[list[Done], int]:
     """What the parts give back, and how many workers were lost; the list of sources is used up."""
     if engine == "in_process":
+        _begin(job)
         return _in_process(job, sources, watch)
     if engine == "mpi":
         from nefele.runtime.drivers.mpi_ranks import run_ranks
 
+        _begin(job)  # processes of a scheduler do so before they hear of each other
         return run_ranks(job, sources, watch, _RESTARTS)
     from nefele.runtime.drivers.ray_actors import Actors
     from nefele.runtime.drivers.ray_cluster import Connected
 
     with Connected(address, job.parts):
+        _begin(job)
         actors = Actors(job, sources, _RESTARTS, watch)
         return actors.run(), actors.lost
+
+
+def _begin(job: Job) -> None:
+    if job.kept is not None:
+        job.kept.begin()
 
 
 ENGINES = ("in_process", "ray", "mpi")

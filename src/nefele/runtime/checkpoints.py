@@ -56,6 +56,12 @@ class Checkpoints:
         """These checkpoints as one part sees them."""
         return PartStore(self, part, number, parts)
 
+    def begin(self) -> None:
+        """Before any part works: without resume, what an earlier solve has kept is no start."""
+        if not self.resume:
+            for k in self.iterations():
+                (self.folder / f"checkpoint-{k:09d}.json").unlink(missing_ok=True)
+
     def iterations(self) -> list[int]:
         """Those that all parts have kept, the last first."""
         names = [_COMMON.fullmatch(path.name) for path in self.folder.glob("checkpoint-*.json")]

@@ -111,8 +111,10 @@ class Layout:
 
 def good_order(graph: Graph) -> Index | None:
     """A node order with short edges, or None when the present one is good enough."""
+    if graph.n_nodes < _LARGE or not graph.n_edges:
+        return None
     now = float(np.abs(graph.head - graph.tail).mean())
-    if graph.n_nodes < _LARGE or now < _SHORT:
+    if now < _SHORT:
         return None
     order = np.asarray(reverse_cuthill_mckee(graph.adjacency, symmetric_mode=True), dtype=np.int64)
     rank = np.empty(graph.n_nodes, dtype=np.int64)
