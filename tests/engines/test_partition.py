@@ -298,3 +298,59 @@ def test_ends_of_different_types_are_refused(tmp_path, problem):
     pl.read_parquet(edges).with_columns(pl.col("target").cast(pl.String)).write_parquet(edges)
     with pytest.raises(ValueError, match=r"must be of the same type; got source \(Int64\), target"):
         partition(data, edges, parts=2, out=tmp_path / "parts", **NAMES)
+
+
+def test_a_checkpoint_of_other_values_is_no_start(tmp_path, problem):
+    options = {"lam": 0.2, "engine": "in_process", "tol": None, "every": 10}
+    rows, edges = written(tmp_path, problem)
+    partition(rows, edges, parts=3, out=tmp_path / "parts", **NAMES)
+    kept = tmp_path / "kept"
+    solve_parts(tmp_path / "parts", tmp_path / "fit", max_iter=20, checkpoint=kept, **options)
+    again = {"resume": kept, "checkpoint": kept, "max_iter": 30}
+    other_cut = partition(rows, edges, parts=2, out=tmp_path / "cut", **NAMES)
+    fit = solve_parts(tmp_path / "cut", tmp_path / "fit2", **again, **options)
+    assert len(other_cut.parts) == 2 and fit.n_iter == 30
+    table = pl.read_parquet(rows)
+    table.with_columns(pl.col("y") + pl.Series(np.eye(len(table))[0])).write_parquet(rows)
+    partition(rows, edges, parts=3, out=tmp_path / "changed", **NAMES)
+    with pytest.raises(ValueError, match="the problem differs"):
+        solve_parts(tmp_path / "changed", tmp_path / "fit3", **again, **options)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_the_sum_over_the_content_of_parts_does_not_know_the_cut(tmp_path, problem, parts):
+    paths = written(tmp_path, problem)
+    cuts = [partition(*paths, parts=k, out=tmp_path / f"p{k}", **NAMES) for k in (3, parts)]
+    assert len({cut.total("content") % 2**64 for cut in cuts}) == 1
+
+
+def test_short_and_long_numbers_are_the_same_ids(tmp_path, problem):
+    rows, edges = written(tmp_path, problem)
+    pl.read_parquet(rows).with_columns(pl.col("place").cast(pl.Int32)).write_parquet(rows)
+    index = partition(rows, edges, parts=2, out=tmp_path / "parts", **NAMES)
+    assert index.total("rows") == problem.data.n_rows
+    assert index.total("nodes") == problem.graph.n_nodes
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (pl.col("place") * 0 + pl.int_range(pl.len()), "one value for each node; node .* has sev"),
+        (pl.when(pl.col("place") > 3).then(1), "must have a value; node 0 has none"),
+    ],
+)
+def test_what_keeps_nodes_together_is_one_value_of_each(tmp_path, problem, change, text):
+    rows, edges = written(tmp_path, problem)
+    pl.read_parquet(rows).with_columns(change.alias("region")).write_parquet(rows)
+    with pytest.raises(ValueError, match=text):
+        partition(rows, edges, parts=2, out=tmp_path / "parts", by="region", **NAMES)
+    assert not (tmp_path / "parts").exists()
+
+
+def test_nodes_without_rows_are_counted(tmp_path, problem):
+    rows, edges = written(tmp_path, problem)
+    pl.read_parquet(rows).filter(pl.col("place") != 1).write_parquet(rows)
+    said = []
+    partition(rows, edges, parts=2, out=tmp_path / "parts", say=said.append, **NAMES)
+    bare = problem.graph.n_nodes - (np.delete(problem.data.counts, 1) > 0).sum()
+    assert said[-1].startswith(f"{bare} nodes have edges and no rows")

@@ -219,7 +219,7 @@ def test_components_without_data_stay_at_zero():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "spark"}, "engine must be None or one of in_process, ray, mpi"),
+        ({"engine": "spark"}, "engine must be one of in_process, ray, mpi"),
         ({"parts": 2}, "parts goes with an engine"),
         ({"address": "auto"}, "address goes with an engine"),
         ({"engine": "mpi", "address": "auto"}, "address must be that of a Ray cluster"),

@@ -258,4 +258,4 @@ def _finite(value: Any) -> Any:
 def _mark(index: PartsIndex, terms: Terms) -> str:
     """What tells this problem from others: the parts of another cut of it are the same problem."""
     facts = [index.total("nodes"), index.total("edges"), index.total("rows"), index.features]
-    return repr([*facts, index.target, terms])
+    return repr([*facts, index.target, terms, index.total("content") % 2**64])

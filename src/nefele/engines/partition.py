@@ -96,15 +96,19 @@ def partition(
     say(f"{network.n_nodes:,} nodes, {network.n_edges:,} edges, {int(owner.max()) + 1} parts")
     make_folder(folder)
     entries: list[Entry] = []
+    bare = 0
     with nullcontext() if is_stored(folder) else _all_or_nothing(Path(folder)):
         for number in range(int(owner.max()) + 1):
             nodes = np.flatnonzero(owner == number)
             here = _rows_of(rows, network.ids[nodes], node, target, features)
             table = _part_table(network, component, owner, number, nodes, here)
             entries.append(write_part(folder, number, table, features))
+            bare += int((table.counts[table.part == number] == 0).sum())
             say(f"part {number}: {entries[-1].nodes:,} nodes, {entries[-1].rows:,} rows")
         index = PartsIndex(features, target, node, int(component.max()) + 1, entries)
         write_index(folder, index)
+    if bare:
+        say(f"{bare:,} nodes have edges and no rows: their models come from their neighbours")
     return index
 
 
@@ -176,17 +180,19 @@ def _network(
     ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
     if len(ends) < 2:
         raise ValueError(f"edges must have two columns with the ends; it has {', '.join(names)}.")
-    wanted = [pl.col(name).alias(f"end{k}") for k, name in enumerate(ends)]
+    wanted = [_id(pairs, name).alias(f"end{k}") for k, name in enumerate(ends)]
     found = _stream(pairs.select(*wanted, *(["weight"] if "weight" in names else [])))
-    known = [pl.col(node).alias("id"), *([pl.col(by).alias("by")] if by is not None else [])]
-    nodes = _stream(rows.select(known).unique("id")).sort("id")
+    known = [_id(rows, node).alias("id"), *([pl.col(by).alias("by")] if by is not None else [])]
+    nodes = _stream(rows.select(known).unique()).sort("id")
     if not len(nodes):
         raise ValueError("data must have rows; it has none.")
+    _check_by(nodes, by)
     kinds = [found["end0"].dtype, found["end1"].dtype, nodes["id"].dtype]
     if len(set(kinds)) > 1:
         raise ValueError(
             "The two ends of an edge and the ids in the data must be of the same type; got "
-            f"{ends[0]} ({kinds[0]}), {ends[1]} ({kinds[1]}) and {node} ({kinds[2]})."
+            f"{ends[0]} ({kinds[0]}), {ends[1]} ({kinds[1]}) and {node} ({kinds[2]}). "
+            "Write them as numbers everywhere, or as text everywhere."
         )
     ids = np.unique(np.concatenate([found["end0"], found["end1"], nodes["id"]]))
     pair = np.stack([found["end0"].to_numpy(), found["end1"].to_numpy()], axis=1)
@@ -197,6 +203,31 @@ def _network(
         graph = Graph.from_edges(pair, weight, nodes=graph.ids[order])
     owner = owners(graph, count) if by is None else owners(graph, _by(graph, nodes, by, count))
     return graph, np.asarray(graph.components), owner
+
+
+def _id(table: Any, name: str) -> Any:
+    """A column of ids; whole numbers are alike, however many bytes a file has for them."""
+    import polars as pl
+
+    kind = table.collect_schema()[name]
+    short = kind.is_integer() and kind != pl.UInt64
+    return pl.col(name).cast(pl.Int64) if short else pl.col(name)
+
+
+def _check_by(nodes: Any, by: str | None) -> None:
+    """Each node has one value of the column that keeps nodes together."""
+    if by is None:
+        return
+    missing = nodes.filter(nodes["by"].is_null())
+    if len(missing):
+        raise ValueError(f"Column {by!r} must have a value; node {missing['id'][0]!r} has none.")
+    twice = nodes.filter(nodes["id"].is_duplicated())
+    if len(twice):
+        values = twice.filter(twice["id"] == twice["id"][0])["by"].to_list()[:2]
+        raise ValueError(
+            f"Column {by!r} must have one value for each node; node {twice['id'][0]!r} has "
+            f"several, such as {' and '.join(map(repr, values))}."
+        )
 
 
 def _by(graph: Graph, nodes: Any, by: str, count: int) -> Index:
@@ -231,7 +262,7 @@ def _rows_of(rows: Any, ids: NDArray[Any], node: str, target: str, features: lis
 
     places = pl.LazyFrame({"id": ids, "at": np.arange(len(ids))})
     columns = [pl.col(name).cast(pl.Float64).alias(f"x{j}") for j, name in enumerate(features)]
-    wanted = [pl.col(node).alias("id"), pl.col(target).cast(pl.Float64).alias("y"), *columns]
+    wanted = [_id(rows, node).alias("id"), pl.col(target).cast(pl.Float64).alias("y"), *columns]
     found = rows.select(wanted).with_row_index("row")
     picked = _stream(found.join(places, on="id", how="inner")).sort("at", "row")
     gaps = [name for name in ("y", *(f"x{j}" for j in range(len(features)))) if _gap(picked[name])]

@@ -162,7 +162,7 @@ def solve(
 def check_engine(engine: Any, address: Any) -> None:
     """Refuse unknown engines, and an address where none is needed."""
     if engine not in ENGINES:
-        raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}; got {engine!r}.")
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}; got {engine!r}.")
     if address is not None and (engine != "ray" or not isinstance(address, str) or not address):
         raise ValueError(
             f'address must be that of a Ray cluster, with engine="ray"; got {address!r} with '

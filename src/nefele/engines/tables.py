@@ -81,6 +81,33 @@ class PartTable:
         found.update("\n".join(map(str, self.ids.tolist())).encode())
         return found.hexdigest()
 
+    def content(self, number: int) -> int:
+        """Hashes of own rows and of edges with own heads, added up: all cuts have one total.
+
+        Parameters
+        ----------
+        number : int
+            Which part it is.
+        """
+        first = np.cumsum(self.counts) - self.counts
+        of, turn = (np.repeat(x, self.counts) for x in (self.position, first))
+        mine = np.isin(self.head, self.position[self.part == number])
+        rows = _hashes([of, np.arange(len(of)) - turn, self.y, *self.X.T])
+        edges = _hashes([self.head[mine], self.tail[mine], self.weight[mine]])
+        return (int(np.add.reduce(rows)) + int(np.add.reduce(edges))) % 2**64
+
+
+def _hashes(columns: list[NDArray[Any]]) -> NDArray[np.uint64]:
+    """A number for each row of these columns, by the steps of SplitMix64."""
+    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        found ^= np.ascontiguousarray(column).view(np.uint64)
+        found += np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+        found ^= found >> np.uint64(31)
+    return found
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -94,6 +121,8 @@ class Entry:
     sha256 : str
     lightest, heaviest : float
         Least and largest weight of an edge; nan without edges.
+    content : int
+        Its share of a sum that tells these data from others, however they are cut.
 
     Examples
     --------
@@ -108,6 +137,7 @@ class Entry:
     sha256: str
     lightest: float
     heaviest: float
+    content: int = 0
 
 
 @dataclass(frozen=True)
@@ -204,6 +234,7 @@ def write_part(folder: str, number: int, table: PartTable, features: Sequence[st
         table.digest(),
         float(weights.min()),
         float(weights.max()),
+        table.content(number),
     )
 
 
