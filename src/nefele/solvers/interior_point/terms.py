@@ -49,6 +49,7 @@ class Terms:
         edges, count = cone_count(problem), float(sum(len(source.s) for source in sources))
         count += sum(kinks.chances(part, nodes, ~alone) for nodes, part in curved) / 2
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
+        self.unit = kinks.units(problem)
         self.strength = np.minimum(_strength(problem), cap)
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
@@ -71,9 +72,9 @@ class Terms:
         couples. What is added is tiny beside the node's curvature at the first step.
         """
         if self._anchor is None:
-            size = np.einsum("ijj->ij", hess).copy()
+            size = np.einsum("ijj->ij", hess) * self.unit**2
             most = size.max(axis=1, keepdims=True)
-            size = np.maximum(size, 1e-6 * most)
+            size = np.maximum(size, 1e-6 * most) / self.unit**2
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
             self._anchor = np.where(idle, 1.0, _ANCHOR * size)
         return np.asarray(hess + self._anchor[:, :, None] * np.eye(self.problem.d))
@@ -97,6 +98,10 @@ class Terms:
     def flow(self) -> Array:
         """The flow u, shape (n_edges, d)."""
         return self.edges.flow
+
+    def reach(self, slope: Array) -> float:
+        """The sum of the slopes' sizes, each in the unit of its parameter."""
+        return float((np.abs(slope) * self.unit).sum())
 
     def slope(self, w: Array, step: float = 0.0) -> Array:
         """The gradient of all terms at w, after a step of the cones, shape (n_nodes, d)."""
