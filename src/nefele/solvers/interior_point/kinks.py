@@ -261,6 +261,22 @@ def force(problem: Problem) -> float:
     return total
 
 
+def units(problem: Problem) -> Array:
+    """What a parameter of each column is worth, shape (d,): features and units of any size.
+
+    Where a column is multiplied by c its parameters are divided by c, and so is its unit.
+    """
+    square = np.zeros(problem.d)
+    for _, part in parts_of(problem):
+        if isinstance(part, BoundRows):
+            found = part.data.row_weight @ part.data.X**2
+            square += np.tile(found, problem.d // len(found))
+        elif (bend := part.hess(np.zeros((part.n_nodes, part.d)))) is not None:
+            square += np.einsum("ijj->j", bend)
+    square = np.where(square > 0, square, square.max(initial=0.0) or 1.0)
+    return np.asarray(1 / np.sqrt(square))
+
+
 def _linear(loss: Any) -> tuple[Array, Array]:
     """Hessian and constant gradient of what has no kinks."""
     ridge = loss.ridged(np.zeros((loss.n_nodes, loss.d, loss.d)))

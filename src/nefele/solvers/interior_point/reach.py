@@ -12,7 +12,7 @@ from nefele._systems.operator import MOST_UNKNOWNS
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import edge_kind, stiffness
-from nefele.solvers.interior_point.terms import Terms
+from nefele.solvers.interior_point.terms import Terms, uneven
 from nefele.solvers.primal_dual.fused import LEAST_WORK
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is cheap for any loss
@@ -41,11 +41,11 @@ def pays(problem: Problem) -> bool:
     """Whether steps are so cheap that few of them beat the primal-dual method's many.
 
     Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
-    may need tens of thousands of iterations: linf, p-norms, penalties of some entries, quadratic
-    ones of losses that are not squared, absolute, hinge, Huber and lasso losses, and nodes with
-    losses of different kinds. Else over forests; over graphs with little fill when the losses are
-    not quadratic, 2 to 20 times faster there for logistic losses; and over small ones for quadratic
-    losses, where the primal-dual method has no compiled loops.
+    may need tens of thousands of iterations: features of very different units, linf, p-norms,
+    penalties of some entries, quadratic ones of losses that are not squared, absolute, hinge, Huber
+    and lasso losses, and nodes with losses of different kinds. Else over forests; over graphs with
+    little fill when the losses are not quadratic, 2 to 20 times faster there for logistic losses;
+    and over small ones for quadratic losses, where the primal-dual method has no compiled loops.
     """
     graph, d = problem.graph, problem.d
     if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
@@ -61,11 +61,13 @@ def pays(problem: Problem) -> bool:
         return fits(problem)
     curved, forest = not problem.loss.affine_grad, Forest.of(graph) is not None
     kind = edge_kind(problem)
-    if kind == "springs" and problem.penalty.whole and not kinks.present(problem):
+    mixed = uneven(kinks.units(problem))
+    if kind == "springs" and problem.penalty.whole and not (kinks.present(problem) or mixed):
         Q = stiffness(problem)
         if not curved or np.linalg.matrix_rank(Q, hermitian=True) == len(Q):
             return False  # all is smooth: the primal-dual method's reduced solves are Newton's
-    if kinks.present(problem) or not problem.penalty.whole or kind != "cones":
+    hard = kinks.present(problem) or not problem.penalty.whole or kind != "cones"
+    if hard or mixed:
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)
     if d > _MOST_PARAMETERS or not (curved or graph.n_nodes * d >= _FEWEST):
         return False

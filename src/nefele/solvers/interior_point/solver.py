@@ -136,7 +136,7 @@ class Newton(Solver[NewtonState]):
         state.terms = Terms(problem, state.w, state.u, value, state.alone, *limits)
         state.u = state.terms.flow
         state.slope = _slope(state.terms, state.w, state.alone)
-        reach = float(np.abs(state.slope).sum())
+        reach = state.terms.reach(state.slope)
         state.length = value / reach if reach > 0 else 0.0
         state.size = abs(problem.objective_at_zero)
 
@@ -162,7 +162,7 @@ class Newton(Solver[NewtonState]):
         hess, C = terms.scale(state.w)
         hess = terms.anchored(hess)
         if state.damp > 0:
-            hess = hess + state.damp * np.eye(problem.d)
+            hess = hess + np.diag(state.damp / terms.unit**2)
         try:
             factor = state.system.factorise(hess, C)
         except np.linalg.LinAlgError:
@@ -206,7 +206,7 @@ class Newton(Solver[NewtonState]):
         """Whether the cones are much nearer to their end than the slopes of curved losses."""
         terms = state.terms
         assert terms is not None
-        left = state.length * float(np.abs(state.slope).sum())
+        left = state.length * terms.reach(state.slope)
         return not terms.linear and terms.total < _LAGGING * left
 
     def _search(
@@ -218,7 +218,7 @@ class Newton(Solver[NewtonState]):
         """
         terms = state.terms
         assert terms is not None
-        before = terms.total + state.length * float(np.abs(state.slope).sum())
+        before = terms.total + state.length * terms.reach(state.slope)
         step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             if step < least and not terms.linear:
@@ -227,7 +227,7 @@ class Newton(Solver[NewtonState]):
             slope = _slope(terms, w, state.alone, step)
             if not np.isfinite(slope).all():
                 break
-            after = terms.ahead(step) + state.length * float(np.abs(slope).sum())
+            after = terms.ahead(step) + state.length * terms.reach(slope)
             if terms.linear or after <= before * (1 - _SLACK * step * rest):
                 terms.move(step, rest)
                 state.w, state.u = w, terms.flow
@@ -235,7 +235,7 @@ class Newton(Solver[NewtonState]):
                 state.move, state.damp = dw, 0.1 * state.damp
                 return True
             step *= 0.5
-        size = float(np.abs(state.slope).max())
+        size = float((np.abs(state.slope) * terms.unit).max())
         state.damp = max(10 * state.damp, 1e-3 * size / (state.length or 1.0))
         state.failures += 1
         return True
@@ -275,7 +275,7 @@ class Newton(Solver[NewtonState]):
             return False
         ahead = terms.total
         if not terms.count:
-            ahead = state.length * float(np.abs(state.slope).sum())
+            ahead = state.length * terms.reach(state.slope)
         if ahead > min(20 * tol * state.size, 0.5 * state.asked):
             return False
         diff, penalty, scale = problem.graph.diff(state.w), problem.penalty, terms.strength
@@ -435,7 +435,7 @@ def _at_end(state: NewtonState) -> bool:
     terms = state.terms
     if terms is None or terms.count:
         return terms is None or terms.total <= _DONE * terms.first
-    return state.length * float(np.abs(state.slope).sum()) <= _DONE * state.size
+    return state.length * terms.reach(state.slope) <= _DONE * state.size
 
 
 def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) -> Array:

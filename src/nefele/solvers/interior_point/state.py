@@ -73,7 +73,7 @@ class NewtonState(State):
     def left(self) -> float:
         """Sum of x^T z and of the slopes' sizes."""
         assert self.terms is not None
-        return self.terms.total + self.length * float(np.abs(self.slope).sum())
+        return self.terms.total + self.length * self.terms.reach(self.slope)
 
     def scalars(self) -> dict[str, Any]:
         """Numbers for a checkpoint; nothing before the first step, since the start tells all."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._systems.common import common_part
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
@@ -22,6 +23,7 @@ _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can 
 _ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
 _REFINED, _ACCURATE = 40, 1e-9  # most solves for what is left, and how little is left to the last
 _ROUNDING = 1e-4  # share of the right side that rounding errors may leave
+_UNEVEN = 300.0  # ratio of units from which each column counts by itself
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps
 
 
@@ -49,6 +51,7 @@ class Terms:
         edges, count = cone_count(problem), float(sum(len(source.s) for source in sources))
         count += sum(kinks.chances(part, nodes, ~alone) for nodes, part in curved) / 2
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
+        self.unit = kinks.units(problem)
         self.strength = np.minimum(_strength(problem), cap)
         self.edges = _edges(problem, w, u, level * edges, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
@@ -62,6 +65,7 @@ class Terms:
         self.count, self.first = count + edges, level * (count + edges)
         faces = form(problem).kind == "faces"
         self.linear = self.smooth.affine and (bool(self.inner) or faces)
+        self.uneven = problem.graph.plain and uneven(self.unit)
         self.again = bool(self.inner) or (faces and self.smooth.affine)  # rounding errors count
 
     def anchored(self, hess: Array) -> Array:
@@ -71,9 +75,9 @@ class Terms:
         couples. What is added is tiny beside the node's curvature at the first step.
         """
         if self._anchor is None:
-            size = np.einsum("ijj->ij", hess).copy()
+            size = np.einsum("ijj->ij", hess) * self.unit**2
             most = size.max(axis=1, keepdims=True)
-            size = np.maximum(size, 1e-6 * most)
+            size = np.maximum(size, 1e-6 * most) / self.unit**2
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
             self._anchor = np.where(idle, 1.0, _ANCHOR * size)
         return np.asarray(hess + self._anchor[:, :, None] * np.eye(self.problem.d))
@@ -98,6 +102,10 @@ class Terms:
         """The flow u, shape (n_edges, d)."""
         return self.edges.flow
 
+    def reach(self, slope: Array) -> float:
+        """The sum of the slopes' sizes, each in the unit of its parameter."""
+        return float((np.abs(slope) * self.unit).sum())
+
     def slope(self, w: Array, step: float = 0.0) -> Array:
         """The gradient of all terms at w, after a step of the cones, shape (n_nodes, d)."""
         u = self.edges.ahead_flow(step) if step else self.edges.flow
@@ -111,6 +119,7 @@ class Terms:
         self._smooth = hess = self.smooth.hess(w)
         for part in self.inner:
             hess = hess + part.gram(w)
+        self._metric = hess
         return hess, self.edges.scale()
 
     def aim(self, level: float, rest: float, bend: float) -> Array:
@@ -164,6 +173,8 @@ class Terms:
         shrinks. Once only where much is left: that is not by rounding errors alone.
         """
         dw, change, flow = factor.solve(right)
+        if self.uneven:
+            return self._even_head(factor, right, rest, dw, change, flow)
         rows = [part.change(dw) for part in self.inner]
         size, before = np.abs(right).max(), np.inf
         for _ in range(_REFINED if self.again else 0):
@@ -176,6 +187,37 @@ class Terms:
             rows = [x + p.change(more[0]) for x, p in zip(rows, self.inner, strict=True)]
             if not _ACCURATE * size < error < _ROUNDING * size:
                 break
+        self.edges.direct(change, flow, rest)
+        for change_of, part in zip(rows, self.inner, strict=True):
+            part.direct(change_of, part.give(change_of), rest)
+        return np.asarray(dw)
+
+    def _even_head(
+        self, factor: Any, right: Array, rest: float, dw: Array, change: Array, flow: Array
+    ) -> Array:
+        """The same where columns have very different units: each is refined in its own.
+
+        What all nodes have in common is solved for itself: C may be so huge beside the curvature
+        of some column that the factors do not know it.
+        """
+        size, before = self.reach(right), np.inf
+        best = dw, change, flow, [part.change(dw) for part in self.inner]
+        for _ in range(_REFINED):
+            dw, change, flow, rows = best
+            left = right - self._product(dw, flow, rows)
+            common = common_part(self._metric, left, self.problem.parts)
+            left = left - _times(self._metric, common)
+            more = factor.solve(left)
+            common = common + more[0]
+            rows = [x + p.change(common) for x, p in zip(rows, self.inner, strict=True)]
+            after = dw + common, change + more[1], flow + more[2], rows
+            error = self.reach(right - self._product(after[0], after[2], rows))
+            if not error < before:
+                break
+            best, before = after, error
+            if error <= _ACCURATE * size:
+                break
+        dw, change, flow, rows = best
         self.edges.direct(change, flow, rest)
         for change_of, part in zip(rows, self.inner, strict=True):
             part.direct(change_of, part.give(change_of), rest)
@@ -216,6 +258,11 @@ class Terms:
     def row_residual(self, w: Array) -> float:
         """Fenchel-Young residuals of the rows at w."""
         return sum(part.residual(w) for part in self.inner)
+
+
+def uneven(unit: Array) -> bool:
+    """Whether units of parameters are so different that rounding errors of one drown another."""
+    return float(unit.max()) > _UNEVEN * float(unit.min())
 
 
 def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) -> Any:
