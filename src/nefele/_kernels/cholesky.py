@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nefele._kernels.blas import eliminate
 from nefele._kernels.compiled import inlined, kernel
 
 
@@ -72,55 +73,24 @@ def front_rows(starts, size, first, child, brother, ptr, near, rows):  # type: i
         size[f] = at - first[f]
 
 
-@inlined
-def _eliminate(F, m, k):  # type: ignore[no-untyped-def]
-    """Replace the first k columns of the lower half of F by those of its Cholesky factor.
-
-    The rest becomes what they leave of it. Four columns at a time: a matrix product for wide fronts
-    is an eighth faster over 100 x 100 nodes and takes half a minute to compile. False if F is not
-    positive.
-    """
-    b = np.empty((4, m))
-    for p in range(0, k, 4):
-        end = min(p + 4, k)
-        for c in range(p, end):
-            for q in range(p, c):
-                a = F[c, q]
-                for i in range(c, m):
-                    F[i, c] -= a * F[i, q]
-            pivot = F[c, c]
-            if not 0 < pivot < np.inf:
-                return False
-            root = np.sqrt(pivot)
-            F[c, c] = root
-            for i in range(c + 1, m):
-                F[i, c] /= root
-        wide = end - p
-        for c in range(4):
-            for i in range(end, m):
-                b[c, i] = F[i, p + c] if c < wide else 0.0
-        for i in range(end, m):
-            x0, x1, x2, x3 = b[0, i], b[1, i], b[2, i], b[3, i]
-            row = F[i]
-            for j in range(end, min(i + 1, F.shape[1])):
-                row[j] -= x0 * b[0, j] + x1 * b[1, j] + x2 * b[2, j] + x3 * b[3, j]
-    return True
-
-
 @kernel
-def factorise(plan, d, blocks, place, ridge, factor, stack, front):  # type: ignore[no-untyped-def]
+def factorise(plan, d, blocks, place, ridge, factor, stack, front, constants):  # type: ignore[no-untyped-def]
     """Factor the matrix front by front into `factor`; False if it is not positive definite.
 
-    `place` says for each front which blocks go where: (block, row, column, transposed).
+    `place` says for each front which blocks go where: (block, row, column, transposed). Only the
+    lower halves of fronts count.
     """
     starts, size, first, rows, child, brother, begin, at_place = plan
     local = np.empty(starts[-1], dtype=np.int64)
     tops = np.zeros(len(size), dtype=np.int64)
+    runs = np.empty((len(local), 3), dtype=np.int64)
     top = 0
     for f in range(len(size)):
         m, k = size[f] * d, (starts[f + 1] - starts[f]) * d
         F = front[: m * m].reshape(m, m)
-        F[:] = 0.0
+        for i in range(m):
+            for j in range(i + 1):
+                F[i, j] = 0.0
         for i in range(size[f]):
             local[rows[first[f] + i]] = i * d
         for q in range(at_place[f], at_place[f + 1]):
@@ -137,24 +107,48 @@ def factorise(plan, d, blocks, place, ridge, factor, stack, front):  # type: ign
             left = size[c] - own
             U = stack[tops[c] : tops[c] + (left * d) ** 2].reshape(left * d, left * d)
             base = min(base, tops[c])
-            for i in range(left):
-                r = local[rows[first[c] + own + i]]
-                for j in range(i + 1):
-                    s = local[rows[first[c] + own + j]]
-                    for a in range(d):
-                        for b in range(d):
-                            F[r + a, s + b] += U[i * d + a, j * d + b]
+            count = _runs(rows[first[c] + own : first[c] + size[c]], local, d, runs)
+            _gather(F, U, runs, count)
             c = brother[c]
-        if not _eliminate(F, m, k):
+        if not eliminate(F, m, k, constants):
             return False
         L = factor[begin[f] : begin[f] + m * k].reshape(m, k)
         L[:] = F[:, :k]
         rest = m - k
         top = base
         tops[f] = top
-        stack[top : top + rest * rest].reshape(rest, rest)[:] = F[k:, k:]
+        U = stack[top : top + rest * rest].reshape(rest, rest)
+        for i in range(rest):
+            for j in range(i + 1):
+                U[i, j] = F[k + i, k + j]
         top += rest * rest
     return True
+
+
+@inlined
+def _runs(nodes, local, d, runs):  # type: ignore[no-untyped-def]
+    """Ranges of rows that stay neighbours in the next front: (from, to, length); their number."""
+    count = 0
+    for j in range(len(nodes)):
+        to = local[nodes[j]]
+        if count and runs[count - 1, 1] + runs[count - 1, 2] == to:
+            runs[count - 1, 2] += d
+        else:
+            runs[count, 0], runs[count, 1], runs[count, 2] = j * d, to, d
+            count += 1
+    return count
+
+
+@inlined
+def _gather(F, U, runs, count):  # type: ignore[no-untyped-def]
+    """Add the lower half of U to that of F, range by range."""
+    for q in range(count):
+        for i in range(runs[q, 2]):
+            to, source = F[runs[q, 1] + i], U[runs[q, 0] + i]
+            for p in range(q + 1):
+                s, t = runs[p, 0], runs[p, 1]
+                for j in range(runs[p, 2]):
+                    to[t + j] += source[s + j]
 
 
 @kernel

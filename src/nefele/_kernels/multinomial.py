@@ -31,6 +31,17 @@ def _logits(x, z, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _softmax(t, top):  # type: ignore[no-untyped-def]
+    """Replace predictions, of which `top` is the largest, by chances."""
+    mass = 0.0
+    for k in range(len(t)):
+        t[k] = math.exp(t[k] - top)
+        mass += t[k]
+    for k in range(len(t)):
+        t[k] /= mass
+
+
+@numba.njit(cache=True, error_model="numpy")
 def _excess(X, label, c, first, last, l2, back, v, z, t):  # type: ignore[no-untyped-def]
     """Objective of the prox at z."""
     total = 0.0
@@ -71,12 +82,7 @@ def _newton_move(X, label, c, first, last, l2, back, v, z, p, A, move):  # type:
         A[j, j] = back + 2.0 * l2[j]
         move[j] = -back * (z[j] - v[j]) - 2.0 * l2[j] * z[j]
     for r in range(first, last):
-        top, mass = _logits(X[r], z, p), 0.0
-        for k in range(len(p)):
-            p[k] = math.exp(p[k] - top)
-            mass += p[k]
-        for k in range(len(p)):
-            p[k] /= mass
+        _softmax(p, _logits(X[r], z, p))
         _add_row(X[r], label[r], c[r], p, A, move)
     _solve_spd(A, move)
 
@@ -115,3 +121,18 @@ def multinomial_prox(n_classes, X, label, ptr, c, labelled, l2, v, step, z):  # 
             if still == 2:  # the first step that brings nothing still mends the gradient
                 break
     return z
+
+
+@numba.njit(cache=True, error_model="numpy")
+def multinomial_grams(X, ptr, c, z, out):  # type: ignore[no-untyped-def]
+    """Hessians of all nodes at predictions z, shape (n_rows, n_classes), added to `out`."""
+    p, move = np.empty(z.shape[1]), np.empty(out.shape[1])
+    for i in range(len(ptr) - 1):
+        A = out[i]
+        for r in range(ptr[i], ptr[i + 1]):
+            p[:] = z[r]
+            _softmax(p, p.max())
+            _add_row(X[r], 0, c[r], p, A, move)
+        for g in range(len(A)):
+            for h in range(g):
+                A[h, g] = A[g, h]

@@ -91,6 +91,7 @@ class Fronts:
 
         `blocks` has shape (n_nodes + n_edges, d, d). Raises LinAlgError where it is not positive.
         """
+        from nefele._kernels.blas import constants
         from nefele._kernels.cholesky import factorise, solve
 
         d = blocks.shape[1]
@@ -100,7 +101,7 @@ class Fronts:
         stack, front = np.empty(self.stacked * d * d), np.empty((self.largest * d) ** 2)
         plan: Any = (*self.plan[:6], begin, self.plan[6])
         blocks = np.ascontiguousarray(blocks)
-        if not factorise(plan, d, blocks, self.place, ridge, factor, stack, front):
+        if not factorise(plan, d, blocks, self.place, ridge, factor, stack, front, constants()):
             raise np.linalg.LinAlgError("The matrix must be positive definite.")
 
         def apply(b: Array) -> Array:

@@ -23,13 +23,14 @@ _RIDGES = (1e-14, 1e-11, 1e-8)  # relative to a unit diagonal
 
 
 class SmallGraph:
-    """The pattern of M + D^T C D, with one block of d x d numbers per node and edge."""
+    """The pattern of M + D^T C D: d x d numbers per node and edge, of a dense one both ways."""
 
     def __init__(self, graph: Graph, d: int) -> None:
         self.graph, self.d, self.dense = graph, d, _dense(graph, d)
         k = np.arange(graph.n_nodes)
-        self.rows = np.concatenate([k, graph.head, graph.tail])
-        self.columns = np.concatenate([k, graph.tail, graph.head])
+        ends = [(graph.head, graph.tail), (graph.tail, graph.head)][: 1 + self.dense]
+        self.rows = np.concatenate([k, *(head for head, _ in ends)])
+        self.columns = np.concatenate([k, *(tail for _, tail in ends)])
         self.ends = abs(graph.incidence_t)
 
     @staticmethod
@@ -68,9 +69,8 @@ class SmallGraph:
     def factorise(self, metric: Array, C: Array) -> SmallFactor:
         """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d)."""
         n, d = self.graph.n_nodes, self.d
-        blocks = np.concatenate(
-            [metric + (self.ends @ C.reshape(len(C), -1)).reshape(n, d, d), -C, -C]
-        )
+        own = metric + (self.ends @ C.reshape(len(C), -1)).reshape(n, d, d)
+        blocks = np.concatenate([own, *(1 + self.dense) * [-C]])
         return SmallFactor(self, blocks, C)
 
 
@@ -82,7 +82,8 @@ class SmallFactor:
         rows, columns = pattern.rows, pattern.columns
         diagonal = np.einsum("ijj->ij", blocks[: self.graph.n_nodes])
         self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        blocks = blocks / self.root[rows, :, None] / self.root[columns, None, :]
+        blocks /= self.root[rows, :, None]
+        blocks /= self.root[columns, None, :]
         factor = _dense_factor if pattern.dense else _sparse_factor
         for ridge in _RIDGES:
             try:
@@ -122,5 +123,4 @@ def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
 
 
 def _sparse_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
-    graph = pattern.graph
-    return Fronts.of(graph).factorise(blocks[: graph.n_nodes + graph.n_edges], ridge)
+    return Fronts.of(pattern.graph).factorise(blocks, ridge)

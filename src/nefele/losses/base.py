@@ -299,21 +299,21 @@ class BoundLoss(ABC):
         return None
 
     def _flat(self, groups: NDArray[np.int64], w: Array | None, basis: Array) -> NDArray[np.bool_]:
-        """Groups with data whose least curvature at w is far below the one at zero."""
+        """Groups with data whose curvature at w is in some direction far below the one at zero."""
         known = np.zeros(int(groups.max()) + 1, dtype=bool)
         known[groups[self.labelled]] = True
         now = None if w is None else self.hess(w)
         then = self.hess(np.zeros((self.n_nodes, self.d)))
         if now is None or then is None:
             return known
-        least, most = [], []
-        for blocks in (now, then):
-            total = basis.T @ np.nan_to_num(group_sums(groups, blocks)) @ basis
-            values = np.linalg.eigvalsh(total)
-            least.append(values[:, 0])
-            most.append(values[:, -1])
-        floor = np.maximum(_FLAT * least[1], _ROUNDING * most[1])  # what is not rounding errors
-        return known & ~(least[0] > floor)
+        now, then = (
+            basis.T @ np.nan_to_num(group_sums(groups, blocks)) @ basis for blocks in (now, then)
+        )
+        values, vectors = np.linalg.eigh(then)
+        seen = values > _ROUNDING * values[:, -1:]  # elsewhere nothing changes, whatever w is
+        scaled = vectors * np.where(seen, 1 / np.sqrt(np.where(seen, values, 1.0)), 0.0)[:, None]
+        ratio = np.swapaxes(scaled, 1, 2) @ now @ scaled + np.eye(then.shape[1]) * ~seen[:, None]
+        return known & ~(np.linalg.eigvalsh(ratio)[:, 0] > _FLAT)
 
 
 class DualPoint(ABC):

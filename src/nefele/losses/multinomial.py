@@ -121,6 +121,12 @@ class BoundMultinomial(BoundRows):
         return p * (t - (p * t).sum(axis=1, keepdims=True))
 
     def gram(self, z: Array) -> Array:
+        if self._compiled and self.d <= _MOST_UNKNOWNS:
+            from nefele._kernels.multinomial import multinomial_grams
+
+            out = np.zeros((self.n_nodes, self.d, self.d))
+            multinomial_grams(self.data.X, self.data.ptr, self.data.row_weight, z, out)
+            return out
         p = softmax(z, axis=1)
         bend = p[:, :, None] * (np.eye(self.n_classes) - p[:, None, :])
         return self.blocks_of(bend * self.data.row_weight[:, None, None])
