@@ -122,7 +122,7 @@ def denoising(report, side=1000, limit=300.0, methods=None) -> None:
     agree(report)
     for name, make in (("tv1", instances.tv1), ("tv3", instances.tv3)):
         problem, mine = make(side), Mine()
-        solve(make(40), tol=GOAL)  # loads the compiled code
+        solve(make(side // 4), tol=GOAL)  # loads the compiled code, that of large problems as well
         mine.run(problem, limit)
         exact = Reference(lambda problem=problem: problem, tol=0.05 * GOAL, limit=3 * limit)
         seconds, error = mine.first(exact)
