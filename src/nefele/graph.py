@@ -239,6 +239,12 @@ class Graph:
         if values.ndim == 2:
             return np.stack([self.at_ends(column) for column in values.T], axis=1)
         n = self.n_nodes
+        if self.n_edges >= _COMPILED:
+            from nefele._kernels.edges import at_ends
+
+            out = np.empty(n)
+            at_ends(self.ptr, self.tail, np.ascontiguousarray(values, dtype=float), out)
+            return out
         both = np.bincount(self.head, values, n) + np.bincount(self.tail, values, n)
         return np.asarray(both, dtype=float)
 
@@ -252,7 +258,8 @@ class Graph:
     @cached_property
     def ptr(self) -> Index:
         """Edges by their head: those of node i are ptr[i] to ptr[i + 1], shape (n_nodes + 1,)."""
-        return self._frozen(np.searchsorted(self.head, np.arange(self.n_nodes + 1)))
+        ends = np.cumsum(np.bincount(self.head, minlength=self.n_nodes))
+        return self._frozen(np.concatenate([[0], ends]))
 
     @cached_property
     def incidence_t(self) -> sparse.csr_array:

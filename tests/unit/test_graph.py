@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nefele._kernels.groups import group_sums
 from nefele.graph import Graph
+from nefele.graphs import grid
 
 
 @st.composite
@@ -352,3 +354,20 @@ def test_a_million_edges():
     assert (g.degree == 4).all()
     assert np.all(g.head < g.tail)
     assert not g.components.any()
+
+
+def test_large_graphs_sum_over_edges_and_groups_to_the_bits_of_small_ones():
+    graph, rng = grid(120, 120), np.random.default_rng(0)
+    values = rng.standard_normal((graph.n_edges, 2))
+    wanted = [
+        np.bincount(graph.head, column, graph.n_nodes)
+        + np.bincount(graph.tail, column, graph.n_nodes)
+        for column in values.T
+    ]
+    assert np.array_equal(graph.at_ends(values), np.stack(wanted, axis=1))
+    assert np.array_equal(graph.at_ends(values[:, 1]), wanted[1])
+    labels = np.arange(graph.n_nodes) % 50
+    rows = rng.standard_normal((graph.n_nodes, 2, 2))
+    flat = [np.bincount(labels, column) for column in rows.reshape(-1, 4).T]
+    assert np.array_equal(group_sums(labels, rows), np.stack(flat, axis=1).reshape(50, 2, 2))
+    assert group_sums(labels[:0], rows[:0]).shape == (0, 2, 2)

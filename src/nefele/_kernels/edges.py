@@ -38,6 +38,28 @@ def divergence(ptr, tail, u, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def at_ends(ptr, tail, values, out):  # type: ignore[no-untyped-def]
+    """out_i = sum of the values of the edges whose head is i, plus that of those whose tail is."""
+    far = np.zeros(len(out))
+    for i in range(len(out)):
+        near = 0.0
+        for e in range(ptr[i], ptr[i + 1]):
+            near += values[e]
+            far[tail[e]] += values[e]
+        out[i] = near
+    for i in range(len(out)):
+        out[i] += far[i]
+
+
+@kernel
+def add_rows(groups, rows, out):  # type: ignore[no-untyped-def]
+    """Add row i to the row of its group."""
+    for i in range(len(groups)):
+        for r in range(rows.shape[1]):
+            out[groups[i], r] += rows[i, r]
+
+
+@kernel
 def groups(n, head, tail, on):  # type: ignore[no-untyped-def]
     """Groups of nodes that the edges `on` join, numbered in the order of their first nodes."""
     root = np.arange(n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 
 Index = NDArray[np.int64]
+
+_COMPILED = 20_000  # numbers from which a compiled loop pays off
 
 
 def group_sums(groups: Index, values: NDArray[Any]) -> Array:
@@ -20,8 +23,14 @@ def group_sums(groups: Index, values: NDArray[Any]) -> Array:
     >>> group_sums(np.array([0, 1, 0]), np.array([[1.0], [2.0], [3.0]])).tolist()
     [[4.0], [2.0]]
     """
-    columns = values.reshape(len(values), -1).T
-    sums = np.stack([np.bincount(groups, column) for column in columns], axis=1)
+    rows = values.reshape(len(values), math.prod(values.shape[1:]))
+    if rows.size >= _COMPILED:
+        from nefele._kernels.edges import add_rows
+
+        sums = np.zeros((int(groups.max()) + 1, rows.shape[1]))
+        add_rows(groups, np.asarray(rows, dtype=float), sums)
+    else:
+        sums = np.stack([np.bincount(groups, column) for column in rows.T], axis=1)
     return np.asarray(sums, dtype=float).reshape(-1, *values.shape[1:])
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele.problem import Problem
-from nefele.solvers.primal_dual.quotient import gather_of, quotient
+from nefele.solvers.primal_dual.quotient import quotient
 
 Index = NDArray[np.int64]
 Rung = Callable[[Problem, Array, Array, float], tuple[Array, Array]]
@@ -56,8 +57,7 @@ class Merged:
         if k == small.graph.n_nodes:
             return
         self.spread()
-        gather = gather_of(labels, k)
-        self.w = gather @ self.w / np.bincount(labels, minlength=k)[:, None]
+        self.w = group_sums(labels, self.w) / np.bincount(labels)[:, None]
         self.small, self.u = quotient(small, small.loss, labels, k, self.u)  # type: ignore
         self.labels = labels[self.labels]
         self._find()

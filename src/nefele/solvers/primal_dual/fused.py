@@ -41,10 +41,11 @@ class Layout:
 
     def __init__(self, graph: Graph, order: Index | None) -> None:
         self.order = order
-        head, tail = graph.head, graph.tail
+        self.ptr, tail = graph.ptr, graph.tail
         self.edges: Index | None = None
         self.sign: Array | None = None
         if self.order is not None:
+            head, tail = graph.head, graph.tail
             rank = np.empty(graph.n_nodes, dtype=np.int64)
             rank[self.order] = np.arange(graph.n_nodes)
             head, tail = rank[head], rank[tail]
@@ -52,7 +53,7 @@ class Layout:
             head, tail = np.minimum(head, tail), np.maximum(head, tail)
             self.edges = np.lexsort((tail, head))
             head, tail, self.sign = head[self.edges], tail[self.edges], sign[self.edges]
-        self.ptr = np.searchsorted(head, np.arange(graph.n_nodes + 1))
+            self.ptr = np.searchsorted(head, np.arange(graph.n_nodes + 1))
         self.tail = tail.astype(np.int32)
 
     def nodes_in(self, x: Array) -> Array:
@@ -113,7 +114,7 @@ def good_order(graph: Graph) -> Index | None:
     """A node order with short edges, or None when the present one is good enough."""
     if graph.n_nodes < _LARGE or not graph.n_edges:
         return None
-    now = float(np.abs(graph.head - graph.tail).mean())
+    now = (float(graph.tail.sum()) - float(graph.head.sum())) / graph.n_edges  # heads come first
     if now < _SHORT:
         return None
     order = np.asarray(reverse_cuthill_mckee(graph.adjacency, symmetric_mode=True), dtype=np.int64)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele._kernels.short_rows import row_all
 from nefele.graph import Graph
 from nefele.losses.quadratic import BoundQuadratic
@@ -45,7 +45,7 @@ def reduced_solve(
     if k > problem.graph.n_nodes / 2:  # hardly reduced
         return polish(problem, w, u) if k * problem.d <= _UNREDUCED else None
     small, flow = quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
-    found = gather_of(labels, k) @ w / np.bincount(labels, minlength=k)[:, None]
+    found = group_sums(labels, w) / np.bincount(labels)[:, None]
     small_enough = most is None or k * problem.d <= most
     better = polish(small, found, flow) if small_enough else None
     if better is None:
@@ -86,12 +86,6 @@ def same_clusters(
     return found[labels], np.where((head == tail)[:, None], u, share[:, None] * flow[place])
 
 
-def gather_of(labels: NDArray[np.int64], k: int) -> sparse.csr_array:
-    """Sums over groups as a matrix of shape (k, n_nodes)."""
-    n = len(labels)
-    return sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(k, n))
-
-
 def quotient(
     problem: Problem,
     loss: BoundSquared | BoundQuadratic,
@@ -100,19 +94,15 @@ def quotient(
     u: Array,
 ) -> tuple[Problem, Array]:
     """The problem of the groups, and the flow between them."""
-    graph, d = problem.graph, problem.d
-    gather = gather_of(labels, k)
-    H = (gather @ loss.H.reshape(-1, d * d)).reshape(k, d, d)
-    c = gather @ loss.value(np.zeros((graph.n_nodes, d)))
+    graph = problem.graph
+    at_zero = loss.value(np.zeros((graph.n_nodes, problem.d)))
     head, tail = labels[graph.head], labels[graph.tail]
     across = head != tail
     head, tail, u = head[across], tail[across], u[across]
     u = np.where((head < tail)[:, None], u, -u)
     head, tail = np.minimum(head, tail), np.maximum(head, tail)
     pairs, place = np.unique(head * k + tail, return_inverse=True)
-    merge = sparse.csr_array(
-        (np.ones(len(place)), (place, np.arange(len(place)))), shape=(len(pairs), len(place))
-    )
-    small = Graph(np.arange(k), pairs // k, pairs % k, merge @ graph.weight[across])
-    bound = BoundQuadratic(H, gather @ loss.b, c)
-    return Problem(small, None, loss=bound, penalty=problem.penalty, lam=problem.lam), merge @ u
+    small = Graph(np.arange(k), pairs // k, pairs % k, group_sums(place, graph.weight[across]))
+    bound = BoundQuadratic(*(group_sums(labels, rows) for rows in (loss.H, loss.b, at_zero)))
+    whole = Problem(small, None, loss=bound, penalty=problem.penalty, lam=problem.lam)
+    return whole, group_sums(place, u)
