@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty
@@ -43,7 +45,7 @@ def certified(side: int, penalty: str, tol: float) -> dict:
     """A solve of e, and the time of one compiled iteration of e with the l2 penalty."""
     solve(instances.e(80, penalty), tol=tol)
     with shares() as spent:
-        seconds, result = ours(lambda: instances.e(side, penalty), tol)
+        seconds, result = ours(lambda: touched(instances.e(side, penalty)), tol)
     peak = peak_memory()
     unit = fused_iteration(instances.e(side))[0]
     return dict(
@@ -55,6 +57,16 @@ def certified(side: int, penalty: str, tol: float) -> dict:
         peak=peak,
         spent=spent,
     )
+
+
+def touched(problem):
+    """The problem, after another process has touched and freed 4 GB of memory.
+
+    A virtual machine fetches memory that it has not used for a while from its host: seconds per
+    GB, which are no part of a solve.
+    """
+    subprocess.run([sys.executable, "-c", "import numpy; numpy.ones(2**29)"], check=True)
+    return problem
 
 
 def peak_memory() -> float:

@@ -31,7 +31,7 @@ Program = Generator[Any, Any, T]
 
 _GRIDS = 4  # pieces of a number
 _DROPPED = 52  # bits by which a grid's step is below its size
-_ROWS = 65_536  # cut at a time, to save memory
+_NUMBERS = 2**18  # cut at a time: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def steady_totals(*arrays: Array) -> Program[list[Array]]:
     >>> [float(run_alone(steady_totals(some))[0]) for some in (rows, rows[::-1])]
     [0.75, 0.75]
     """
-    sizes = [np.abs(rows).max(axis=0, initial=0.0).ravel() for rows in arrays]
+    sizes = [_tops(rows).ravel() for rows in arrays]
     tops = yield Sum(np.concatenate(sizes), largest=True)
     count = yield from total(max(len(rows) for rows in arrays))
     pieces = []
@@ -119,13 +119,19 @@ def steady_totals(*arrays: Array) -> Program[list[Array]]:
     return [f.reshape(rows.shape[1:]) for f, rows in zip(found, arrays, strict=True)]
 
 
+def _tops(rows: Array) -> Array:
+    """Largest absolute values over the first axis, without an array of all of them."""
+    return np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
+
+
 def _pieces(rows: Array, top: Array, count: float) -> Array:
     """Sums of the pieces on each grid, the coarsest first, shape (_GRIDS, columns)."""
     with np.errstate(over="ignore", invalid="ignore"):
         grid = 1.5 * 2.0 ** (np.frexp(top)[1] + np.frexp(count)[1])  # > 1.5 count top
         out = np.zeros((_GRIDS, rows.shape[1]))
-        for first in range(0, len(rows), _ROWS):
-            rest = rows[first : first + _ROWS]
+        some = max(_NUMBERS // max(rows.shape[1], 1), 1)
+        for first in range(0, len(rows), some):
+            rest = rows[first : first + some]
             unit = grid
             for level in range(_GRIDS):
                 piece = (rest + unit) - unit

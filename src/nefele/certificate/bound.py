@@ -149,10 +149,11 @@ def certify(
     system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
     x, rough, before = None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
-    if not bounded and tol > 0 and (fed := routed(problem, dual, u, out)) is not None:
-        found, solved = yield from bound(problem, dual, *fed, w, objective, only_flow)
+    if not bounded and tol > 0 and (fed := routed(problem, dual, u, out, spend)) is not None:
+        found, solved = yield from bound(problem, dual, fed.flow, fed.x, w, objective, only_flow)
         if solved and found.gap_abs <= tol * abs(objective):
             return found
+        fed.undo()
     while bounded and rough < _ROUNDS:
         x, give = yield from system.solve(dual, u, out, _ROUGH)
         near = yield from shift_flow(problem, u, give, x, seen, room)
@@ -172,11 +173,14 @@ def certify(
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _accuracies(tol):
-        x, give = yield from system.solve(dual, u, out, rtol, start)
+        if x is None or start is None or not system.exact:
+            x, give = yield from system.solve(dual, u, out, rtol, start)
         point = (corrected(problem, u, give, x, room[0]), x)
         found, solved = yield from bound(problem, dual, *point, w, objective, only_flow)
         best = max(best, found, key=lambda c: c.lower)
         if solved and best.leak <= _NEGLIGIBLE * max(best.gap_abs, tol * abs(objective)):
+            break
+        if system.exact:
             break
         start, room = x, _NO_ROOM
     return best
@@ -214,7 +218,8 @@ def bound(
         dual.settle(x)
     if not np.isfinite(dual.domain_ratio()).all():
         dual.tidy()  # what that changes is part of `off`
-    off = np.abs(dual.flow() + problem.outflow(u))
+    off = dual.flow() + problem.outflow(u)
+    np.abs(off, out=off)
     far, moved = yield Sum(np.array([_column_max(rows) for rows in (w, x)]), largest=True)
     radius = 2 * far + (0.0 if only_flow else moved)
 

@@ -49,6 +49,7 @@ class LossAndFlow:
     def __init__(self, problem: Posed, unit: float, direct: bool = False) -> None:
         """`direct`: by factors of the matrix first, where they can be had soon."""
         self.problem, self.unit, self.direct = problem, unit, False
+        self.exact = False  # whether the last solution was by factors: none is more accurate
         self._pattern: SmallGraph | None = None
         graph, d = problem.graph, problem.d
         small = direct and problem.whole and problem.coupled and graph.plain
@@ -88,7 +89,7 @@ class LossAndFlow:
             self._right = right
         right, metric = problem.placed(right), problem.placed(metric)
         if self._pattern is not None:
-            x = self._by_factors(metric, give, right, rtol)
+            x, self.exact = self._by_factors(metric, give, right, rtol)
             if x is not None:
                 return x, give
         system = laplacian(graph, give, metric, **penalty.mixing, halo=self._halo)
@@ -106,14 +107,19 @@ class LossAndFlow:
             x = _dense_solve(system, small)
         return x, give
 
-    def _by_factors(self, metric: Array, give: Array, right: Array, rtol: float) -> Array | None:
-        """The solution, or None where it is not accurate; a singular matrix is regularised."""
+    def _by_factors(
+        self, metric: Array, give: Array, right: Array, rtol: float
+    ) -> tuple[Array | None, bool]:
+        """The solution, or None where it is not accurate, and whether nothing is more accurate.
+
+        A singular matrix is regularised.
+        """
         assert self._pattern is not None
         C = _edge_blocks(self.problem.penalty, give, right.shape[1])
         try:
             factor = self._pattern.factorise(metric, C)
         except (np.linalg.LinAlgError, ValueError):
-            return None
+            return None, False
         x, size = np.zeros_like(right), float(np.abs(right).max(initial=0.0))
         rest = right
         for _ in range(_REFINED):
@@ -122,8 +128,10 @@ class LossAndFlow:
             rest = right - (metric @ x[..., None])[..., 0] - self.problem.graph.div(flow)
             if not np.abs(rest).max(initial=0.0) > min(rtol, _EXACT) * size:
                 break
-        good = np.isfinite(x).all() and np.abs(rest).max(initial=0.0) <= max(rtol, _EXACT) * size
-        return x if good else None
+        if not np.isfinite(x).all():
+            return None, False
+        left = float(np.abs(rest).max(initial=0.0))
+        return x if left <= max(rtol, _EXACT) * size else None, left <= _EXACT * size
 
     def _give(self, u: Array, most: float) -> Array:
         """The give of each edge, at most so much."""
@@ -144,7 +152,7 @@ class FlowOnly:
 
     def __init__(self, problem: Posed) -> None:
         graph = problem.graph
-        self.problem, self.least = problem, 1e-5
+        self.problem, self.least, self.exact = problem, 1e-5, False
         self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
 
     def solve(

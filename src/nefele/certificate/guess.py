@@ -27,4 +27,6 @@ def guess(problem: Posed, w: Array, u: Array) -> Program[float]:
     seen = yield from problem.seen(w, "parameters")
     edges = yield from total(fenchel_young(problem, u, seen))
     bend = curvature[:, None] + (yield from node_give(problem, w, u))
-    return edges + (yield from total((off**2 / np.where(bend > 0, bend, 1.0)).sum()))
+    off *= off
+    off /= np.where(bend > 0, bend, 1.0)
+    return edges + (yield from total(off.sum()))

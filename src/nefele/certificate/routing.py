@@ -7,7 +7,10 @@ optimum, where little is missing, the bound is nearly as good as that of the bes
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.laplacian import COMPILED
@@ -19,11 +22,24 @@ _SOFT = 20.0  # most cost of taking, relative to that of sending on, by paramete
 _FARTHEST = 30  # edges that anything is sent along
 
 
-def routed(problem: Posed, dual: DualPoint, u: Array, out: Array) -> tuple[Array, Array] | None:
-    """The flow and the correction x of the losses, s <- s - M x, that make the point feasible.
+class Routed(NamedTuple):
+    """A flow and the correction x of the losses, s <- s - M x, that make the point feasible."""
 
-    For large whole problems with quadratic losses; None where some node reaches none that takes.
-    `out` is D^T u.
+    flow: Array
+    x: Array
+    links: NDArray[np.int64]  # the edges that were used, and the flow there before
+    before: Array
+
+    def undo(self) -> None:
+        """Bring the flow back to what it was."""
+        self.flow[self.links] = self.before
+
+
+def routed(problem: Posed, dual: DualPoint, u: Array, out: Array, spend: bool) -> Routed | None:
+    """The point made feasible, where it can be; None where some node reaches none that takes.
+
+    For large whole problems with quadratic losses. `out` is D^T u; the memory of u is used when
+    it may be spent: to touch as much new memory takes longer than all the rest.
     """
     graph = problem.graph
     suits = isinstance(dual, QuadraticDual) and problem.coupled and problem.whole and graph.plain
@@ -40,7 +56,8 @@ def routed(problem: Posed, dual: DualPoint, u: Array, out: Array) -> tuple[Array
     lost = level < 0
     if lost.any() and (missing[lost & (graph.degree > 0)] != 0).any():
         return None
-    flow, x = u.copy(), np.empty_like(missing)
+    links = link[level > 0]
+    flow, x, before = u if spend else u.copy(), np.empty_like(missing), u[links]
     routing.send(depth, graph.head, graph.tail, level, link, missing, flow)
     routing.take(H, level, missing, x)
-    return flow, x
+    return Routed(flow, x, links, before)

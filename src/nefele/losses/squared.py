@@ -117,7 +117,13 @@ class BoundSquared(BoundPointwise):
         return SquaredDual(self, w) if self._many_nodes else RowDual(self, w, target)
 
     def curvature(self) -> Array:
-        return np.einsum("ijj->i", self.H) / self.d
+        return self._traces
+
+    @cached_property
+    def _traces(self) -> Array:
+        found = np.einsum("ijj->i", self.H) / self.d
+        found.flags.writeable = False
+        return found
 
     def strong_convexity(self) -> Array:
         return self._eigen[0][:, 0]

@@ -181,6 +181,15 @@ class Solver(ABC, Generic[S]):
             is_array = isinstance(now, np.ndarray)
             setattr(state, name, arrays[name] if is_array else type(now)(scalars[name]))
 
+    def immediate(self, problem: Problem) -> bool:
+        """Whether the start is worth a certificate even if nothing is known of it.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
+        return False
+
     def promising(self, problem: Problem, state: S, tol: float) -> bool:
         """Whether a certificate is worth its price now, beside the regular ones.
 

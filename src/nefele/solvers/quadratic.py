@@ -114,7 +114,8 @@ class QuadraticCG(Solver[ConjugateState]):
     def certify(
         self, problem: Problem, state: ConjugateState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
-        return state.w, problem.certificate(state.w, problem.smooth_flow(state.w), tol=tol)
+        flow = problem.smooth_flow(state.w)  # nobody else has it
+        return state.w, problem.certificate(state.w, flow, tol=tol, spend=not state.traced)
 
 
 def _directly(problem: Problem, w0: Array) -> Array:

@@ -14,6 +14,7 @@ from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.cones import edge_kind, stiffness
 from nefele.solvers.interior_point.terms import Terms, uneven
 from nefele.solvers.primal_dual.fused import LEAST_WORK
+from nefele.solvers.primal_dual.polish import all_smooth
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is cheap for any loss
 _MANY_ENTRIES = 2_000_000  # of one that is cheap if it fills little
@@ -64,8 +65,12 @@ def pays(problem: Problem) -> bool:
     mixed = uneven(kinks.units(problem))
     if kind == "springs" and problem.penalty.whole and not (kinks.present(problem) or mixed):
         Q = stiffness(problem)
-        if not curved or np.linalg.matrix_rank(Q, hermitian=True) == len(Q):
-            return False  # all is smooth: the primal-dual method's reduced solves are Newton's
+        if not curved:
+            return False
+        if np.linalg.matrix_rank(Q, hermitian=True) == len(Q):
+            if all_smooth(problem) or d > _MOST_PARAMETERS:
+                return False  # the primal-dual method begins with Newton steps for all unknowns
+            return (forest or _cheap(problem, curved)) and fits(problem)
     hard = kinks.present(problem) or not problem.penalty.whole or kind != "cones"
     if hard or mixed:
         return (forest or SmallGraph.seconds(graph, d) <= _MOST_SECONDS) and fits(problem)

@@ -114,7 +114,8 @@ class Newton(Solver[NewtonState]):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.start = state.w.copy(), u0
-        usable = warm and loss.smooth and edge_kind(problem) == "cones" and not state.duals
+        smooth = loss.smooth and edge_kind(problem) in ("cones", "springs")
+        usable = warm and smooth and not state.duals
         error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)

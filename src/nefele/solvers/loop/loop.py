@@ -188,7 +188,8 @@ class _Loop:
         if self.saved is not None:
             self._take_up(self.saved)
             resume(problem, solver, state, self.saved)
-        if warm and tol is not None and self.near(w0, u0, tol):
+        known = warm and tol is not None and self.near(w0, u0, tol)
+        if known or (tol is not None and self.k == 0 and solver.immediate(problem)):
             self.examine()
             if self.reached() is None and self.report() is True:
                 return Status.STOPPED

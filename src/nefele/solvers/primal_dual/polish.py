@@ -105,6 +105,14 @@ def groups_of(problem: Problem, fused: NDArray[np.bool_]) -> tuple[Index, int]:
     return groups, total
 
 
+def all_smooth(problem: Problem) -> bool:
+    """Whether Newton steps for all unknowns at once are possible, and end at the optimum."""
+    penalty = problem.penalty
+    smooth = problem.loss.smooth and penalty.twice and not penalty.bounded
+    suits = problem.coupled and problem.graph.plain and not problem.loss.affine_grad
+    return smooth and suits and _affordable(problem, problem.graph.n_nodes * problem.d)
+
+
 def _affordable(problem: Problem, k: int) -> bool:
     entries = (problem.graph.n_nodes + 4 * problem.graph.n_edges) * problem.d**2
     return k <= _DENSE or (k <= _MOST_UNKNOWNS and entries <= _MOST_ENTRIES)

@@ -16,7 +16,7 @@ from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.loop.stages import sparing
 from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
-from nefele.solvers.primal_dual.polish import Polished
+from nefele.solvers.primal_dual.polish import Polished, all_smooth
 from nefele.solvers.primal_dual.quotient import NEWTON, reduced_solve
 from nefele.solvers.steps import adapt, first_steps, scaled, typical_sizes
 
@@ -135,6 +135,10 @@ class PrimalDual(Solver[PrimalDualState]):
         if better is not None and better.exact:
             found = max(firm, found, key=lambda c: (c.lower, c.estimate))
         return w, found
+
+    def immediate(self, problem: Problem) -> bool:
+        """Where loss and penalty are smooth and the problem small, Newton steps are all it takes."""
+        return self.polish and all_smooth(problem)
 
     def _spare(
         self,
