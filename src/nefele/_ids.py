@@ -168,6 +168,7 @@ def did_you_mean(known: NDArray[Any], unknown: NDArray[Any]) -> str:
 _ADVICE = {  # where the ids stand: who must know them, and what to do
     "the data": ("the graph", "Add the nodes to the graph or drop these rows."),
     "loss": ("the graph", "Add the nodes to the graph or drop these keys of the dict."),
+    "candidates": ("the graph", "Add the nodes to the graph or drop these candidates."),
     "node_weight": ("nodes", "Add these ids to nodes or drop these keys of the dict."),
     "the rows": ("nodes", "Add these ids to nodes or drop these rows."),
     "the edges": ("nodes", "Add these ids to nodes or drop these edges."),

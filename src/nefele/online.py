@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import Array, as_float_array, check_count, check_number
+from nefele._checks import Array, as_float_array, check_count, check_finite, check_number
 from nefele._ids import as_ids, unknown_ids_message
 from nefele.data import LocalData
 from nefele.graph import Graph
@@ -154,6 +154,11 @@ class Stream:
         if self.result is None:
             raise ValueError("predict needs a fit: call partial_fit first.")
         X, keys = as_float_array(X, "X", 2), as_ids(node_ids)
+        if len(keys) != len(X):
+            raise ValueError(
+                f"node_ids must have one entry per row of X ({len(X)}); got {len(keys)}."
+            )
+        check_finite(X, lambda at: f"X[{at[0]}, {at[1]}]")
         place = self.graph.positions(keys)
         if (place < 0).any():
             raise ValueError(unknown_ids_message(self.graph.ids, keys[place < 0], "the data"))

@@ -19,7 +19,7 @@ from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
 from nefele.losses.base import BoundLoss, Duals
-from nefele.losses.escape import runs_away
+from nefele.losses.escape import falling
 from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
 
@@ -290,7 +290,7 @@ class Problem:
         return out
 
     def _runs_away(self) -> NDArray[np.bool_]:
-        """The same over linear maps: directions of all nodes of a part that agree over its rows."""
+        """The same over linear maps: nodes that fall along directions that their rows allow."""
         out = np.zeros(self.graph.n_nodes, dtype=bool)
         escapes = len(self.loss.escape_nodes(self.loss.labelled)[0]) > 0
         if not escapes or out.size * self.d > _MOST_DIRECTIONS:
@@ -299,18 +299,22 @@ class Problem:
         held = np.eye(len(personal)) - personal @ personal.T
         for part in range(self.n_parts):
             nodes = np.flatnonzero(self.parts == part)
-            free, pinned = [], []
+            free, pinned, owner = [], [], []
             for place, i in enumerate(nodes.tolist()):
                 alone = np.arange(self.graph.n_nodes) == i
                 unit = np.kron(np.eye(len(nodes))[place], np.eye(self.d))
                 F, P = self.loss.escape_nodes(alone)
                 free.append(F @ unit)
                 pinned.append(P @ unit)
+                owner += len(F) * [i]
             move = np.zeros((len(nodes) * self.d, self.graph.n_nodes, self.d))
             move[:, nodes] = np.eye(len(nodes) * self.d).reshape(-1, len(nodes), self.d)
             rows = np.stack([(self.graph.diff(one) @ held).ravel() for one in move], axis=1)
             pinned.append(rows[np.abs(rows).max(axis=1) > 0])
-            out[nodes] = runs_away(np.concatenate(free), np.concatenate(pinned))
+            matrices = np.concatenate(free), np.concatenate(pinned)
+            size = (np.linalg.norm(matrix, axis=1, keepdims=True) for matrix in matrices)
+            units = (m / np.where(s > 0, s, 1.0) for m, s in zip(matrices, size, strict=True))
+            out[np.array(owner, dtype=np.int64)[falling(*units)]] = True
         return out
 
     def hold(

@@ -135,6 +135,21 @@ def test_a_ridge_of_the_loss_is_part_of_the_prior():
     np.testing.assert_allclose(standard_errors(model).nodes, errors, rtol=1e-8)
 
 
+def test_a_ridge_by_column_is_the_ridge_of_these_columns():
+    rng = np.random.default_rng(5)
+    ids, X = np.repeat(np.arange(4), 15), rng.standard_normal((60, 2))
+    y = X @ [1.0, -1.0] + 0.1 * rng.standard_normal(60)
+
+    def errors(l2):
+        loss = nefele.losses.Squared(l2=l2)
+        model = GTVRegressor(graphs.chain(4), loss=loss, penalty="squared_l2")
+        return standard_errors(model.fit(X, y, node_ids=ids)).nodes
+
+    np.testing.assert_allclose(errors((0.1, 0.1, 0.0)), errors(0.1), rtol=1e-6)
+    ratio = [e[:, 0] / e[:, 1] for e in (errors((0.5, 0.0, 0.0)), errors(0.0))]
+    assert (ratio[0] < 0.9 * ratio[1]).all()
+
+
 def test_own_models_have_the_errors_of_least_squares():
     X, y, ids = rows(4, least=6)
     model = GTVRegressor(graphs.chain(N), alpha=0.0, tol=1e-13).fit(X, y, node_ids=ids)

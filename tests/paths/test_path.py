@@ -293,3 +293,17 @@ def test_one_warning_for_the_whole_path():
         found = path(chain_problem(6), n_lams=4, tol=1e-30)
     assert len(caught) == 1 and not found.converged
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "graph", [nefele.graphs.chain(5), Graph.from_edges([(0, 1), (1, 2), (0, 2)])]
+)
+def test_a_path_with_a_penalty_per_edge(graph):
+    rng = np.random.default_rng(3)
+    data = LocalData.from_list(
+        [(rng.standard_normal((6, 2)), rng.standard_normal(6)) for _ in range(graph.n_nodes)]
+    )
+    problem = Problem(graph, data, penalty={(0, 1): "l1", None: "l2"}, lam=1.0)
+    found = path(problem, n_lams=4)
+    assert found.converged
+    assert within(problem, found.w[0]) < 0.05 * within(problem, found.w[-1])

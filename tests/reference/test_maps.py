@@ -8,7 +8,17 @@ import pytest
 
 from nefele import ConvergenceWarning, Graph, GTVRegressor, LocalData, Problem, path, solve
 from nefele.graphs import MappedGraph, chain, grid, mapped, trend
-from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Quantile, Squared, SquaredHinge
+from nefele.losses import (
+    Absolute,
+    Box,
+    Constrained,
+    Hinge,
+    HuberLoss,
+    Logistic,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
 from nefele.penalties import (
     ByEdge,
     HuberPenalty,
@@ -248,6 +258,21 @@ def test_without_a_minimiser_over_maps_it_is_said():
     assert Problem(coupling, data, loss="logistic", lam=1.0).unbounded().all()
     against = mapped(chain(2), nodes={0: [[1.0]], 1: [[-2.0]]})
     assert not Problem(against, data, loss="logistic", lam=1.0).unbounded().any()
+
+
+@pytest.mark.parametrize("other", [Squared(), Constrained(Squared(), Box(-1, 1))])
+def test_over_maps_only_nodes_that_run_away_are_named(other):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8, 2))
+    data = LocalData.from_list([(X, np.where(X[:, 0] > 0, 1.0, -1.0)), (X, X @ [0.5, 0.5])])
+    problem = Problem(
+        mapped(chain(2), nodes=np.eye(2)),
+        data,
+        loss={0: Logistic(), 1: other},
+        penalty=Partial(L2Norm(), [1]),
+        lam=0.1,
+    )
+    assert problem.unbounded().tolist() == [True, False]
 
 
 def test_paths_checkpoints_and_copies(tmp_path):

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, as_float_array, check_name, numpy_without_na, type_name
+from nefele._checks import (
+    Array,
+    as_float_array,
+    check_flag,
+    check_name,
+    numpy_without_na,
+    type_name,
+)
 from nefele._ids import IdIndex, as_ids, distinct, unknown_ids_message
 
 Index = NDArray[np.int64]
@@ -88,6 +95,7 @@ def packed_list(
 
     With `pad` the widest X_i sets the number of columns, others end in zeros.
     """
+    check_flag(pad, "pad")
     ids = np.arange(len(datasets)) if nodes is None else as_ids(nodes)
     if len(ids) != len(datasets):
         raise ValueError(f"nodes must have {len(datasets)} ids; got {len(ids)}.")

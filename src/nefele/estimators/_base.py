@@ -26,6 +26,7 @@ from nefele.estimators.rows_base import NodeTags, RowsBase
 from nefele.estimators.scores import raw, warn_outside
 from nefele.estimators.signals import told_signals
 from nefele.graph import Graph
+from nefele.graphs.mapped import MappedGraph
 from nefele.losses import Loss, PointwiseLoss, Zero
 from nefele.paths.follow import whole_solve
 from nefele.problem import Problem
@@ -194,6 +195,10 @@ class GTVBase(FittedModel, RowsBase, GTVParameters):
         check_name(self.weighting, ("nodes", "rows"), "weighting")
         check_name(self.unseen, ("raise", "pooled", "nearest", "centre"), "rule for unseen nodes")
         check_layout(self.scale, self.hub, self.features)
+        if isinstance(self.graph, MappedGraph) and self.graph.block and self.standardize:
+            raise ValueError(
+                "Maps compare parameters as they are, the intercept last: use standardize=False."
+            )
         if (self.scale is not None or self.hub) and not (
             self.couple is None and self.couple_intercept
         ):

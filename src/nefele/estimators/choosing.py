@@ -14,7 +14,7 @@ from nefele.estimators import auto, fitting
 from nefele.estimators.design import Rows
 from nefele.estimators.telling import run_folds
 from nefele.graph import Graph
-from nefele.losses import Absolute, Hinge, HuberLoss, Quantile, SquaredHinge
+from nefele.losses import Absolute, Constrained, Hinge, HuberLoss, Quantile, SquaredHinge
 
 
 def check(search: Any) -> None:
@@ -24,6 +24,15 @@ def check(search: Any) -> None:
             'alphas must go with a penalty by name, such as penalty="l2"; the coupling that '
             'penalty="auto" chooses has a strength of its own.'
         )
+    loss = search.loss
+    by_column = any(np.ndim(getattr(loss, name, 0)) for name in ("l2", "l1"))
+    if by_column or isinstance(loss, Constrained):
+        raise ValueError(
+            "Constrained losses, and l2 and l1 by column, must go with a penalty by name, such as "
+            f'"l2"; got loss={loss!r} with penalty="auto".'
+        )
+    if isinstance(search.graph, Graph):
+        search.graph.check_plain('penalty="auto"')
     coupled = search.couple is None and search.couple_intercept
     if search.scale is not None or search.hub or not coupled:
         raise ValueError(

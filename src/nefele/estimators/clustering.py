@@ -309,6 +309,8 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
 
     def _graph(self, points: Array) -> Graph:
         if self.graph is not None:
+            if isinstance(self.graph, Graph):
+                self.graph.check_plain("ConvexClustering")
             return as_graph(self.graph, nodes=np.arange(len(points)))
         return neighbour_graph(points, self.n_neighbors, self.weight, self.scale)
 

@@ -15,7 +15,7 @@ from nefele.data import LocalData
 from nefele.estimators.layout import Layout, with_centre
 from nefele.estimators.packing import Rows, packed
 from nefele.graph import Graph
-from nefele.losses import Absolute, HuberLoss, Quantile, Squared
+from nefele.losses import Absolute, Constrained, HuberLoss, Quantile, Squared
 from nefele.penalties import as_penalty
 from nefele.penalties.partial import couple_only
 from nefele.problem import Problem
@@ -272,7 +272,8 @@ def laid_out(
 
 def shrinks(loss: Any) -> bool:
     """Whether a loss has a ridge or lasso term, which takes no full matrix as a scale."""
-    return bool(np.any(loss.l2) or np.any(getattr(loss, "l1", 0.0)))
+    inner: Any = loss.loss if isinstance(loss, Constrained) else loss
+    return bool(np.any(inner.l2) or np.any(getattr(inner, "l1", 0.0)))
 
 
 def _shrink(layout: Layout, loss: Any, width: int) -> Array | None:

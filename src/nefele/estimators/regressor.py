@@ -11,6 +11,8 @@ from nefele.estimators._base import GTVBase, as_loss
 from nefele.estimators.rows_base import RowsRegressor
 from nefele.losses import (
     Absolute,
+    Constrained,
+    GraphicalLasso,
     Hinge,
     HuberLoss,
     Logistic,
@@ -191,4 +193,14 @@ class GTVRegressor(RowsRegressor, GTVBase):
         loss = as_loss(self.loss, _LOSSES)
         if isinstance(loss, Logistic | Hinge | SquaredHinge | Multinomial):
             raise ValueError(f"{type(loss).__name__} is for classes. Use GTVClassifier.")
+        if isinstance(loss, GraphicalLasso):
+            raise ValueError(
+                "GraphicalLasso predicts nothing: use nefele.Problem and nefele.solve."
+            )
+        linear = self.features == "linear" and self.scale is None
+        if isinstance(loss, Constrained) and (self.fit_intercept or self.standardize or not linear):
+            raise ValueError(
+                "Constrained bounds all parameters as they are: use fit_intercept=False and "
+                "standardize=False, without scale or splines, or nefele.Problem."
+            )
         return loss

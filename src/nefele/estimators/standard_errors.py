@@ -194,7 +194,8 @@ class _System:
         assert data is not None
         factor = np.ones(data.X.shape[1]) if data.shrink is None else np.asarray(data.shrink)
         place = slice(p) if self.design.layout is not None else self.layout.personal
-        return np.asarray(2 * self.unit * self.loss.l2 * factor[place] ** 2)
+        l2 = np.broadcast_to(np.asarray(self.loss.l2, dtype=float), factor.shape)
+        return np.asarray(2 * self.unit * l2[place] * factor[place] ** 2)
 
     def solve(self) -> Posterior:
         """Covariances in units of the noise, of the nodes that data reach."""

@@ -76,9 +76,10 @@ def as_graph(
     """
     check_name(merge, MERGES, "merge rule")
     if isinstance(obj, Graph):
-        own = _Parts(obj.ids, obj.head, obj.tail, None if weight is None else obj.weight)
         if nodes is None and weight is not None:
             return obj
+        obj.check_plain("as_graph with nodes or weight")
+        own = _Parts(obj.ids, obj.head, obj.tail, None if weight is None else obj.weight)
     else:
         own = _parts(obj, nodes, weight, merge)
     if nodes is None:

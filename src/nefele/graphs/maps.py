@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nefele._checks import Array, as_float_array, check_count, check_finite, check_flag
+from nefele._checks import (
+    Array,
+    as_float_array,
+    check_count,
+    check_finite,
+    check_flag,
+    type_name,
+)
 from nefele.graph import Graph
 from nefele.graphs.mapped import MappedGraph
 
@@ -142,14 +149,20 @@ def _node_maps(graph: Graph, nodes: Any) -> dict[int, Array]:
 
 def _edge_maps(graph: Graph, edges: Any) -> dict[tuple[int, int], tuple[Array, Array]]:
     """The maps of single edges, at the smaller position first."""
-    out = {}
+    out: dict[tuple[int, int], tuple[Array, Array]] = {}
+    if not isinstance(edges, dict | None):
+        raise ValueError(f"edges must be a dict by pairs of node ids; got {type_name(edges)}.")
     there = set(map(tuple, np.c_[graph.head, graph.tail].tolist()))
-    for pair, maps in ({} if edges is None else edges).items():
-        if not isinstance(pair, tuple) or len(pair) != 2 or len(maps) != 2:
-            raise ValueError(f"edges must name pairs of node ids and of maps; got {pair!r}.")
+    for pair, maps in (edges or {}).items():
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(f"edges must name pairs of node ids; got {pair!r}.")
+        if not isinstance(maps, tuple | list) or len(maps) != 2:
+            raise ValueError(f"edges[{pair!r}] must be a pair of maps (F, G); got {maps!r}.")
         i, j = graph.position(pair[0]), graph.position(pair[1])
         if (min(i, j), max(i, j)) not in there:
             raise ValueError(f"edges names {pair!r}, which is no edge of the graph.")
+        if (min(i, j), max(i, j)) in out:
+            raise ValueError(f"edges names {pair!r} twice, in both orders. Drop one.")
         first, second = (_matrix(F, f"edges[{pair!r}]") for F in maps)
         out[min(i, j), max(i, j)] = (first, second) if i < j else (second, first)
     return out
@@ -177,7 +190,12 @@ def _lengths(graph: Graph, own: Any, ends: Any, d: Any) -> list[int]:
             )
     if isinstance(d, dict):
         for node, length in d.items():
-            told.setdefault(graph.position(node), check_count(length, f"d[{node!r}]", low=1))
+            length = check_count(length, f"d[{node!r}]", low=1)
+            if told.setdefault(graph.position(node), length) != length:
+                raise ValueError(
+                    f"d[{node!r}] must be the number of columns of the node's maps "
+                    f"({told[graph.position(node)]}); got {length}."
+                )
     rest = max(told.values(), default=1) if d is None or isinstance(d, dict) else d
     rest = check_count(rest, "d", low=1)
     return [told.get(i, rest) for i in range(graph.n_nodes)]

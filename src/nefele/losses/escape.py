@@ -68,15 +68,30 @@ def runs_together(
     >>> runs_together(free, np.zeros(2, dtype=int), np.array([[0.0], [1.0]]))
     array([ True, False])
     """
-    from scipy.optimize import linprog
-
     free, pinned, owner = _stacked(found, groups, personal)
     out = np.zeros(len(found), dtype=bool)
-    if not free.shape[0]:
-        return out
-    rows, columns = free.shape
-    from scipy import sparse
+    out[owner[falling(free, pinned)]] = True
+    return out
 
+
+def falling(free: Any, pinned: Any) -> NDArray[np.bool_]:
+    """Rows of `free`, of about unit length, that fall for ever along some t with pinned @ t = 0.
+
+    Parameters
+    ----------
+    free, pinned : arrays or sparse arrays of shapes (n_rows, k) and (n_pinned, k)
+
+    Examples
+    --------
+    >>> falling(np.eye(2), np.array([[0.0, 1.0]])).tolist()
+    [True, False]
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    rows, columns = free.shape
+    if not rows:
+        return np.zeros(0, dtype=bool)
     # As many rows as possible fall, each by at most 1: t itself may be as long as it takes.
     upper = sparse.hstack([-free, sparse.eye_array(rows)])
     equal = sparse.hstack([pinned, sparse.csr_array((pinned.shape[0], rows))])
@@ -88,9 +103,7 @@ def runs_together(
         b_eq=np.zeros(pinned.shape[0]) if pinned.shape[0] else None,
         bounds=[(None, None)] * columns + [(0, 1)] * rows,
     )
-    if best.status == 0:
-        out[owner[best.x[columns:] > 0.5]] = True
-    return out
+    return np.asarray(best.x[columns:] > 0.5) if best.status == 0 else np.zeros(rows, dtype=bool)
 
 
 def _stacked(found, groups, personal):  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nefele._checks import Array, check_flag, check_number
+from nefele._checks import Array, as_float_array, check_flag, check_number
 from nefele._kernels.groups import group_sums
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
@@ -62,6 +62,8 @@ class GraphicalLasso(Loss):
             raise ValueError(
                 f"GraphicalLasso with l1 takes at most {_MOST_COLUMNS} columns; got {data.d}."
             )
+        if data.offset is not None:
+            raise ValueError("GraphicalLasso takes no offset: it makes no predictions.")
         weight = data.row_weight
         total = np.maximum(data.node_sum(weight), np.finfo(float).tiny)
         mean = data.node_sum(weight[:, None] * data.X) / total[:, None]
@@ -85,6 +87,7 @@ def matrices(w: Array) -> Array:
     >>> matrices(np.array([[1.0, np.sqrt(2.0), 3.0]])).round(6).tolist()
     [[[1.0, 1.0], [1.0, 3.0]]]
     """
+    w = as_float_array(w, "w", 2)
     p = round((np.sqrt(8 * w.shape[1] + 1) - 1) / 2)
     if p * (p + 1) // 2 != w.shape[1]:
         raise ValueError(f"w must have p (p + 1) / 2 columns; got {w.shape[1]}.")

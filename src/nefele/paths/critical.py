@@ -138,7 +138,12 @@ def spread(problem: Problem, w: Array) -> float:
     if not problem.graph.plain:  # what the rows compare, whatever lets it vanish
         away = problem.penalty.mix(problem.graph.diff(w))
         return float(np.sqrt((away**2).sum(axis=1).mean()))
-    seen = problem.penalty.mix(np.where(known[:, None], w, 0.0))
+    seen = np.where(known[:, None], w, 0.0)
+    if problem.penalty.edges is None:
+        seen = problem.penalty.mix(seen)
+    else:  # each edge has its own: what any of them couples
+        own = problem.penalty.personal(problem.d)
+        seen = seen - (seen @ own) @ own.T
     parts = problem.graph.components
     count = np.maximum(np.bincount(parts, known), 1)[:, None]
     away = seen - (group_sums(parts, seen) / count)[parts]

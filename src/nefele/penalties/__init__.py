@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nefele._checks import check_name
+from nefele._checks import check_name, is_frame, type_name
 from nefele.graph import Graph
 from nefele.penalties.base import Penalty
 from nefele.penalties.by_edge import ByEdge
@@ -83,17 +83,26 @@ def edge_penalties(edges: Any, column: str = "penalty", rest: Any = "l2") -> dic
     >>> edge_penalties(roads)
     {('a', 'b'): L1Norm(), None: L2Norm()}
     """
+    if not is_frame(edges):
+        raise ValueError(f"edges must be a pandas or polars DataFrame; got {type_name(edges)}.")
     for name in ("source", "target", column):
         check_name(name, [str(c) for c in edges.columns], "column")
-    kinds = edges[column].to_numpy()
-    sources, targets = (edges[name].to_numpy().tolist() for name in ("source", "target"))
-    ends = zip(sources, targets, strict=True)
-    found = {
-        pair: as_penalty(kind)
-        for pair, kind in zip(ends, kinds.tolist(), strict=True)
-        if isinstance(kind, str | Penalty) and kind != ""
-    }
+    listed = (edges[name].to_numpy().tolist() for name in ("source", "target", column))
+    found: dict[Any, Penalty] = {}
+    for source, target, kind in zip(*listed, strict=True):
+        if _missing(kind):
+            continue
+        if (source, target) in found:
+            raise ValueError(f"edges names {(source, target)!r} twice. Drop one of the rows.")
+        found[source, target] = as_penalty(kind)
     return {**found, None: as_penalty(rest)}
+
+
+def _missing(kind: Any) -> bool:
+    """An empty cell of a table: none, not a number, or empty text."""
+    if isinstance(kind, Penalty):
+        return False
+    return kind is None or kind == "" or bool(kind != kind) or type(kind).__name__ == "NAType"
 
 
 def penalty_of(penalty: Any, graph: Graph) -> Penalty:

@@ -37,7 +37,8 @@ class ByEdge(Penalty):
     """
 
     def __init__(self, penalties: Sequence[Penalty], kind: Any) -> None:
-        self.penalties, self.kind = tuple(penalties), np.asarray(kind)
+        listed = isinstance(penalties, Sequence) and not isinstance(penalties, str)
+        self.penalties, self.kind = tuple(penalties if listed else ()), np.asarray(kind)
         wrong = [p for p in self.penalties if not isinstance(p, Penalty) or p.edges is not None]
         if wrong or not self.penalties:
             raise ValueError(f"penalties must be Penalty objects, at least one; got {penalties!r}.")
@@ -160,6 +161,7 @@ class ByEdge(Penalty):
         place = {
             pair: e for e, pair in enumerate(map(tuple, np.c_[graph.head, graph.tail].tolist()))
         }
+        seen: set[int] = set()
         for pair, two in zip(pairs, ends.tolist(), strict=True):
             e = place.get((min(two), max(two)))
             if e is None:
@@ -167,6 +169,9 @@ class ByEdge(Penalty):
                     f"penalty names the edge {pair!r}, which the graph does not have. "
                     f"Ids: {describe(graph.ids)}."
                 )
+            if e in seen:
+                raise ValueError(f"penalty names the edge {pair!r} in both orders. Drop one.")
+            seen.add(e)
             slot = next(
                 (k for k, other in enumerate(kinds) if _same(other, named[pair])), len(kinds)
             )

@@ -47,10 +47,12 @@ class Partial(Penalty):
     def __post_init__(self) -> None:
         if not isinstance(self.penalty, Penalty):
             raise ValueError(f"penalty must be a Penalty object; got {self.penalty!r}.")
-        on = tuple(sorted({int(j) for j in self.on}))
-        if not on or on[0] < 0:
-            raise ValueError(f"on must name at least one entry, by position >= 0; got {self.on!r}.")
-        object.__setattr__(self, "on", on)
+        named = np.asarray(self.on)
+        if named.ndim != 1 or named.dtype.kind not in "iu" or not named.size or named.min() < 0:
+            raise ValueError(
+                f"on must name at least one entry, by integer positions >= 0; got {self.on!r}."
+            )
+        object.__setattr__(self, "on", tuple(np.unique(named).tolist()))
 
     @property
     def is_norm(self) -> bool:  # type: ignore[override]

@@ -121,7 +121,7 @@ def _candidates(problem: Problem, candidates: Any) -> Index:
     keys = as_ids(candidates)
     place = problem.graph.positions(keys)
     if (place < 0).any():
-        raise ValueError(unknown_ids_message(problem.graph.ids, keys[place < 0], "loss"))
+        raise ValueError(unknown_ids_message(problem.graph.ids, keys[place < 0], "candidates"))
     return np.unique(place)
 
 
