@@ -137,7 +137,7 @@ class PrimalDual(Solver[PrimalDualState]):
         return w, found
 
     def immediate(self, problem: Problem) -> bool:
-        """Where loss and penalty are smooth and the problem small, Newton steps are all it takes."""
+        """Newton steps are all it takes where loss and penalty are smooth and unknowns few."""
         return self.polish and all_smooth(problem)
 
     def _spare(
