@@ -171,7 +171,7 @@ def certify(
             dual.move(x[problem.own], -out)
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
-    for rtol in _accuracies(tol):
+    for rtol in _accuracies(tol, only_flow):
         x, give = yield from system.solve(dual, u, out, rtol, start)
         point = (corrected(problem, u, give, x, room[0]), x)
         found, solved = yield from bound(problem, dual, *point, w, objective, only_flow)
@@ -182,8 +182,14 @@ def certify(
     return best
 
 
-def _accuracies(tol: float) -> tuple[float, ...]:
-    """Those that are worth a try: the leak is smaller than the error of the solve."""
+def _accuracies(tol: float, only_flow: bool) -> tuple[float, ...]:
+    """Those that are worth a try: the leak is smaller than the error of the solve.
+
+    With corrections by the flow alone it is hardly smaller.
+    """
+    if only_flow and tol > 0:
+        first = max(_NEGLIGIBLE * tol, _FINE[-1])
+        return first, *(rtol for rtol in _FINE if rtol < first)
     if tol >= _LOOSE:
         return _FINE
     return _FINE[2:] if 0 < tol < _LOOSE / 10 else _FINE[1:]
