@@ -23,7 +23,7 @@ from nefele.solvers import solve
 
 _NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties start
 _MOST_DOUBLINGS = 60
-_REWEIGHTINGS = 12
+_REWEIGHTINGS, _LITTLE = 12, 0.01  # the most, and the gain that is not worth another
 _ACCURACY, _MOST_STEPS = 1e-4, 500  # of their potentials, whose errors the forest carries
 _DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
 
@@ -107,9 +107,10 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
         load = np.abs(flow) if penalty.entrywise else penalty.dual_norm(flow)[:, None]
         load = load / weight
         top = load.max(axis=0)
-        if top.max() < least:
+        gain = 1 - float(top.max()) / least
+        if gain > 0:
             best, least = flow, float(top.max())
-        if not near:  # conductances of very different sizes
+        if not near or 0 <= gain < _LITTLE:  # or conductances of very different sizes
             break
         top = np.where(top > 0, top, 1.0)
         give = give / (0.1 + load / top)
