@@ -22,7 +22,7 @@ from nefele.result import Result
 from nefele.solvers.loop import proven
 from nefele.solvers.primal_dual import reduced_solve
 
-_CHORDS = 3  # steps towards the end of the room that a turn of the flow has
+_CHORDS = 2  # steps towards the end of the room that a turn of the flow has
 
 
 def average(problem: Problem, above: Result, below: Result) -> tuple[Array, Array]:
@@ -84,7 +84,7 @@ def _room(problem: Problem, u: Array, turn: Array) -> float:
 def proven_average(problem: Problem, w: Array, u: Array, tol: float) -> Result | None:
     """The average as a result if its flow, as it is, proves it; None otherwise."""
     started = time.perf_counter()
-    return proven(problem, w, certify_feasible(problem, w, u), tol, started)
+    return proven(problem, w, certify_feasible(problem, w, u, tol), tol, started)
 
 
 def moved_clusters(problem: Problem, near: Result, tol: float) -> Result | None:

@@ -16,6 +16,7 @@ from nefele._kernels.groups import group_means, group_sums
 from nefele._systems.forest import Forest
 from nefele._systems.grounded import laplacian_direct
 from nefele._systems.laplacian import conjugate_gradients, laplacian
+from nefele._threads import one_blas_thread
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import Status
@@ -67,6 +68,7 @@ def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
     return _by_doubling(problem) if start is None else _congestion(problem, start[1])
 
 
+@one_blas_thread()
 def consensus(problem: Problem) -> tuple[Array, Array] | None:
     """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
     penalty = problem.penalty
