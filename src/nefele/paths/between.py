@@ -59,7 +59,7 @@ def bent(
         if not all(np.array_equal(first, joined) for joined in others):
             return None
     share = [math.prod((problem.lam - b) / (a - b) for b in lams if b != a) for a in lams]
-    w = sum(a * result.w for a, result in zip(share, three, strict=True))
+    w = np.asarray(sum(a * result.w for a, result in zip(share, three, strict=True)))
     turn = sum(a * result.u for a, result in zip(share, three, strict=True)) - u
     return w, u + _room(problem, u, turn) * turn
 
