@@ -8,7 +8,7 @@ from nefele import Problem, path, solve
 from nefele.certificate import certify_feasible
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths import follow as following
-from nefele.paths.between import average, moved_clusters
+from nefele.paths.between import average, bent, moved_clusters
 
 
 def quadratic_problem(seed=0, penalty="l2", sizes=(12, 12), d=3):
@@ -43,6 +43,51 @@ def test_a_flow_that_is_not_feasible_proves_nothing():
     spoilt[problem.graph.head == 0] += 0.01  # node 0 has no data: what leaves it must come in
     assert certify_feasible(problem, result.w, result.u.copy()).gap_abs < 1e-6 * result.objective
     assert certify_feasible(problem, result.w, spoilt) is None
+
+
+def three_solutions(penalty, lams=(0.012, 0.01, 0.008)):
+    """Solutions at three lams, few enough that all nodes differ, with flows that are feasible."""
+    problem = quadratic_problem(penalty=penalty)
+    return [solve(problem.with_lam(lam), tol=1e-9) for lam in lams]
+
+
+@pytest.mark.parametrize("penalty", ["l2", "squared_l2"])
+def test_flows_bent_towards_a_parabola_prove_more_than_averages(penalty):
+    solved = three_solutions(penalty)
+    problem = solved[0].problem.with_lam(0.009)
+    w, u = average(problem, *solved[1:])
+    better, flow = bent(problem, u, *solved)
+    assert (problem.penalty.domain_ratio(flow, problem.scale) <= 1 + 1e-9).all()
+    assert problem.objective(better) < problem.objective(w)
+    best = solve(problem, tol=1e-9).objective
+    found = certify_feasible(problem, better, flow)
+    assert found.lower <= best * (1 + 1e-9)
+    assert found.gap_abs < certify_feasible(problem, w, u).gap_abs
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf", "squared_l2"])
+def test_flows_bend_only_inside_their_balls(penalty):
+    solved = three_solutions(penalty, (0.012, 0.006, 0.003))
+    problem = solved[0].problem.with_lam(0.004)
+    found = bent(problem, average(problem, *solved[1:])[1], *solved)
+    if found is not None:
+        assert (problem.penalty.domain_ratio(found[1], problem.scale) <= 1 + 1e-9).all()
+
+
+def test_nothing_bends_where_clusters_differ_or_a_lam_comes_twice():
+    problem = quadratic_problem()
+    apart, near, joined = (solve(problem.with_lam(lam), tol=1e-6) for lam in (0.01, 0.02, 20.0))
+    assert bent(problem.with_lam(0.015), near.u, joined, near, apart) is None
+    assert bent(problem.with_lam(0.01), apart.u, near, apart, apart) is None
+
+
+def test_a_bound_that_the_edges_alone_rule_out_is_not_computed():
+    problem = quadratic_problem()
+    result = solve(problem, tol=1e-9)
+    flow = 0.5 * result.u
+    gap = certify_feasible(problem, result.w, flow).gap_abs / result.objective
+    assert certify_feasible(problem, result.w, flow, 2 * gap).gap_abs > 0
+    assert certify_feasible(problem, result.w, flow, 1e-6) is None
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ Index = NDArray[np.int64]
 
 _SMALL = 100  # nodes up to which a Laplacian is dense
 _MOST_DIRECT = 5000  # nodes up to which a Laplacian is factorised after
-_FEW_STEPS = 150  # conjugate gradients that did not suffice
+_FEW_STEPS = 50  # conjugate gradients for a digit, three to six of them, that did not suffice
 _MOST_STEPS = 500
 
 
@@ -29,7 +29,7 @@ def potential(
     suffice, a graph that is not too large is factorised.
     """
     small = graph.n_nodes <= _MOST_DIRECT
-    most = _FEW_STEPS if small else _MOST_STEPS
+    most = int(_FEW_STEPS * np.clip(-np.log10(rtol), 3, 6)) if small else _MOST_STEPS
     system = laplacian(graph, give, columns=right.shape[1])
     x, solved = conjugate_gradients(system, right, rtol, start, most)
     if solved or not small:

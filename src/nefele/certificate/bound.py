@@ -45,6 +45,7 @@ Index = NDArray[np.int64]
 _ROUNDS = 15
 _MINOR = 0.1  # share of the gap that scaling the flow back into its balls may cost
 _SLOW = 0.7  # shrinking over two rounds of how far outside flows are, at which it is vain
+_FAR = 3.0  # how far outside, in units of a ball's size, nothing brings flows back that w fixes
 _LOST = 10.0  # how far outside, in units of the tolerance, the last solve is not worth while
 _OUTSIDE = 1e-8  # how far outside their balls flows may be before the last, exact solve
 _ROUGH = 0.2  # accuracy of the rounds that only bring the flow inside its balls
@@ -161,7 +162,8 @@ def certify(
             break
         if near.outside * abs(objective) <= _MINOR * near.spare:
             break
-        if only_flow and not system.direct and near.outside > _SLOW * before[-2]:
+        far = near.outside > min(_SLOW * before[-2], _FAR)
+        if only_flow and not system.direct and far:
             if near.outside > _LOST * tol > 0:
                 return Certificate(objective, -np.inf, "dual", 0.0, u)
             break  # w is no optimum: its flow has no way into the balls
@@ -172,7 +174,7 @@ def certify(
             dual.move(x[problem.own], -out)
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
-    for rtol in _accuracies(tol):
+    for rtol in _accuracies(tol, only_flow):
         if x is None or start is None or not system.exact:
             x, give = yield from system.solve(dual, u, out, rtol, start)
         point = (corrected(problem, u, give, x, room[0]), x)
@@ -186,8 +188,14 @@ def certify(
     return best
 
 
-def _accuracies(tol: float) -> tuple[float, ...]:
-    """Those that are worth a try: the leak is smaller than the error of the solve."""
+def _accuracies(tol: float, only_flow: bool) -> tuple[float, ...]:
+    """Those that are worth a try: the leak is smaller than the error of the solve.
+
+    With corrections by the flow alone it is hardly smaller.
+    """
+    if only_flow and tol > 0:
+        first = max(_NEGLIGIBLE * tol, _FINE[-1])
+        return first, *(rtol for rtol in _FINE if rtol < first)
     if tol >= _LOOSE:
         return _FINE
     return _FINE[2:] if 0 < tol < _LOOSE / 10 else _FINE[1:]

@@ -12,24 +12,30 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate.bound import Certificate, bound, objective_of
+from nefele.certificate.correction import fenchel_young
 from nefele.certificate.posed import Posed, inside
 from nefele.losses.base import Duals
 from nefele.losses.quadratic import QuadraticDual
 from nefele.program import run_alone
 
 
-def certify_feasible(problem: Posed, w: Array, u: Array) -> Certificate | None:
+def certify_feasible(problem: Posed, w: Array, u: Array, tol: float = np.inf) -> Certificate | None:
     """Bound objective(w) - optimum by the flow u as it is; None where that proves nothing.
 
-    For whole problems with quadratic losses, whose duals follow from the flow.
+    For whole problems with quadratic losses, whose duals follow from the flow. None as well where
+    the edges' part alone, which is quick to find, is more than a relative gap of `tol`.
     """
-    out = problem.outflow(u)
-    dual = problem.loss.dual_point(w, -out)
-    if not (isinstance(dual, QuadraticDual) and problem.whole and problem.coupled):
+    if not (problem.whole and problem.coupled):
         return None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        x = dual.point - dual.loss.least_norm(dual.loss.b - out)
         objective = run_alone(objective_of(problem, w, w))
+        if fenchel_young(problem, u, w) > tol * abs(objective):
+            return None
+        out = problem.outflow(u)
+        dual = problem.loss.dual_point(w, -out)
+        if not isinstance(dual, QuadraticDual):
+            return None
+        x = dual.point - dual.loss.least_norm(dual.loss.b - out)
         found, feasible = run_alone(bound(problem, dual, u, x, w, objective, False))
     return found if feasible else None
 

@@ -8,6 +8,7 @@ where they move.
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -20,6 +21,8 @@ from nefele.problem import Problem
 from nefele.result import Result
 from nefele.solvers.loop import proven
 from nefele.solvers.primal_dual import reduced_solve
+
+_CHORDS = 2  # steps towards the end of the room that a turn of the flow has
 
 
 def average(problem: Problem, above: Result, below: Result) -> tuple[Array, Array]:
@@ -38,10 +41,50 @@ def average(problem: Problem, above: Result, below: Result) -> tuple[Array, Arra
     return w, u
 
 
+def bent(
+    problem: Problem, u: Array, beyond: Result, above: Result, below: Result
+) -> tuple[Array, Array] | None:
+    """The point on the parabola in lam through three solutions; the flow as far as it may go there.
+
+    It goes from the average u, which meets the same linear conditions, while all edges stay inside
+    their balls: chords of these leave too much room where flows turn. None where the clusters of
+    the three differ, or two have the same lam.
+    """
+    three = (beyond, above, below)
+    lams = [result.problem.lam for result in three]
+    if len(set(lams)) < len(lams):
+        return None
+    if problem.penalty.is_norm:
+        first, *others = (_joined(result) for result in three)
+        if not all(np.array_equal(first, joined) for joined in others):
+            return None
+    share = [math.prod((problem.lam - b) / (a - b) for b in lams if b != a) for a in lams]
+    w = np.asarray(sum(a * result.w for a, result in zip(share, three, strict=True)))
+    turn = sum(a * result.u for a, result in zip(share, three, strict=True)) - u
+    return w, u + _room(problem, u, turn) * turn
+
+
+def _room(problem: Problem, u: Array, turn: Array) -> float:
+    """About the largest t <= 1 for which u + t turn is inside the balls, as u is.
+
+    How far out an edge is is convex in t, so that it is still inside where a chord of it comes out.
+    """
+    ends = problem.penalty.domain_ratio(u + turn, problem.scale)
+    out = np.flatnonzero(ends > 1)
+    if not len(out):
+        return 1.0
+    t, penalty, scale = 0.0, problem.penalty.at(out), problem.scale[out]
+    u, turn, ends = u[out], turn[out], ends[out]
+    for _ in range(_CHORDS):
+        ratio = np.minimum(penalty.domain_ratio(u + t * turn, scale), 1.0)
+        t += (1 - t) * float(((1 - ratio) / (ends - ratio)).min())
+    return t
+
+
 def proven_average(problem: Problem, w: Array, u: Array, tol: float) -> Result | None:
     """The average as a result if its flow, as it is, proves it; None otherwise."""
     started = time.perf_counter()
-    return proven(problem, w, certify_feasible(problem, w, u), tol, started)
+    return proven(problem, w, certify_feasible(problem, w, u, tol), tol, started)
 
 
 def moved_clusters(problem: Problem, near: Result, tol: float) -> Result | None:

@@ -16,6 +16,7 @@ from nefele._kernels.groups import group_means, group_sums
 from nefele._systems.forest import Forest
 from nefele._systems.grounded import laplacian_direct
 from nefele._systems.laplacian import conjugate_gradients, laplacian
+from nefele._threads import one_blas_thread
 from nefele.graph import Graph
 from nefele.problem import Problem
 from nefele.result import Status
@@ -23,7 +24,7 @@ from nefele.solvers import solve
 
 _NEAR = 1e-2  # spread, relative to the local fits', at which smooth penalties start
 _MOST_DOUBLINGS = 60
-_REWEIGHTINGS = 12
+_REWEIGHTINGS, _LITTLE = 12, 0.01  # the most, and the gain that is not worth another
 _ACCURACY, _MOST_STEPS = 1e-4, 500  # of their potentials, whose errors the forest carries
 _DIRECT, _SPARSE = 200, 2.0  # nodes, and edges per node, up to which a Laplacian is factorised
 
@@ -67,6 +68,7 @@ def critical_lam(problem: Problem, start: tuple[Array, Array] | None) -> float:
     return _by_doubling(problem) if start is None else _congestion(problem, start[1])
 
 
+@one_blas_thread()
 def consensus(problem: Problem) -> tuple[Array, Array] | None:
     """Pooled optima and a flow that holds them, for norms and losses with a Hessian."""
     penalty = problem.penalty
@@ -107,9 +109,10 @@ def _least_congested(problem: Problem, demand: Array) -> Array:
         load = np.abs(flow) if penalty.entrywise else penalty.dual_norm(flow)[:, None]
         load = load / weight
         top = load.max(axis=0)
-        if top.max() < least:
+        gain = 1 - float(top.max()) / least
+        if gain > 0:
             best, least = flow, float(top.max())
-        if not near:  # conductances of very different sizes
+        if not near or 0 <= gain < _LITTLE:  # or conductances of very different sizes
             break
         top = np.where(top > 0, top, 1.0)
         give = give / (0.1 + load / top)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nefele._checks import Array
-from nefele.paths.between import average, moved_clusters, proven_average
+from nefele.paths.between import average, bent, moved_clusters, proven_average
 from nefele.problem import Problem
 from nefele.result import Result, Status
 from nefele.solvers import solve
@@ -53,6 +53,7 @@ def follow(
     values = [float(lam) for lam in lams]
     w, u = (None, None) if start is None else start
     last: Result | None = None
+    before: Result | None = None
     k, leap, steady = 0, 2, _Patience()
     while k < len(values):
         ahead = values[k : k + _reach(last, values[k : k + leap], options.get("tol"))]
@@ -67,11 +68,11 @@ def follow(
             result = whole_solve(here, solver, w0=w, u0=flow, **options)
         inner: list[Result] = []
         if last is not None and len(ahead) > 1:
-            inner = _between(ahead[:-1], last, result, solver, options)
+            inner = _between(ahead[:-1], last, result, before, solver, options)
             leap = _next_leap(leap, inner, options["tol"])
         yield from inner
         yield result
-        w, u, last = result.w, result.u, result
+        w, u, before, last = result.w, result.u, last, result
         k += len(ahead)
 
 
@@ -121,26 +122,44 @@ def _next_leap(leap: int, inner: list[Result], tol: float) -> int:
 
 
 def _between(
-    lams: list[float], above: Result, below: Result, solver: Any, options: dict[str, Any]
+    lams: list[float],
+    above: Result,
+    below: Result,
+    beyond: Result | None,
+    solver: Any,
+    options: dict[str, Any],
 ) -> list[Result]:
-    """Solutions between two others, in descending order: averages, or solves that begin there."""
+    """Solutions between two others, in descending order: averages, or solves that begin there.
+
+    A third one, `beyond` these two, tells how the path bends.
+    """
     if not lams:
         return []
     k = len(lams) // 2
-    middle = _average(above.problem.with_lam(lams[k]), above, below, solver, options)
+    middle = _average(above.problem.with_lam(lams[k]), above, below, beyond, solver, options)
     return [
-        *_between(lams[:k], above, middle, solver, options),
+        *_between(lams[:k], above, middle, below, solver, options),
         middle,
-        *_between(lams[k + 1 :], middle, below, solver, options),
+        *_between(lams[k + 1 :], middle, below, above, solver, options),
     ]
 
 
 def _average(
-    problem: Problem, above: Result, below: Result, solver: Any, options: dict[str, Any]
+    problem: Problem,
+    above: Result,
+    below: Result,
+    beyond: Result | None,
+    solver: Any,
+    options: dict[str, Any],
 ) -> Result:
     """The average of two solutions if it proves itself, or a solve from it."""
     w, u = average(problem, above, below)
     found = proven_average(problem, w, u, options["tol"]) if below.converged else None
+    if found is None and below.converged and beyond is not None:
+        better = bent(problem, u, beyond, above, below)
+        if better is not None:
+            w, u = better
+            found = proven_average(problem, w, u, options["tol"])
     if found is None and problem.penalty.is_norm:
         found = moved_clusters(problem, below, options["tol"])
     if found is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, as_float_array, check_count, check_flag, check_name, check_number
 from nefele._html import count, facts
 from nefele._progress import Line, check_verbose, progress
+from nefele._threads import one_blas_thread
 from nefele.graph import Graph
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.paths.follow import follow
@@ -194,7 +195,7 @@ def path(
             )
         given = np.geomspace(top, _DEPTH * top, n_lams)
     options = {"tol": tol, "certify": certify}
-    with progress(verbose) as line:
+    with progress(verbose) as line, one_blas_thread():
         told = telling(callback, line, len(given))
         return _collect(problem, given, start, options, told, keep == "all")
 
