@@ -20,7 +20,7 @@ Mix = Callable[[Array], Array]
 Fill = Callable[[Array], Program[None]]
 
 COMPILED = 20_000  # numbers in x from which compiled loops pay off
-_MOST_STEPS = 500
+MOST_STEPS = 500
 
 
 def laplacian(
@@ -162,7 +162,7 @@ def conjugate_gradients(
     right: Array,
     rtol: float,
     start: Array | None = None,
-    most: int = _MOST_STEPS,
+    most: int = MOST_STEPS,
 ) -> tuple[Array, bool]:
     """Preconditioned conjugate gradients; whether the residual fell to rtol times `right`."""
     return run_alone(gradients_program(system, right.copy(), rtol, start, most))
@@ -173,7 +173,7 @@ def gradients_program(
     right: Array,
     rtol: float,
     start: Array | None = None,
-    most: int = _MOST_STEPS,
+    most: int = MOST_STEPS,
     fill: Fill | None = None,
     room: tuple[Array, Array, Array] | None = None,
 ) -> Program[tuple[Array, bool]]:

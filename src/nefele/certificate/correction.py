@@ -18,7 +18,13 @@ from nefele._checks import Array
 from nefele._kernels.groups import group_means
 from nefele._systems.direct import SmallGraph
 from nefele._systems.grounded import laplacian_direct, potential
-from nefele._systems.laplacian import COMPILED, BlockLaplacian, gradients_program, laplacian
+from nefele._systems.laplacian import (
+    COMPILED,
+    MOST_STEPS,
+    BlockLaplacian,
+    gradients_program,
+    laplacian,
+)
 from nefele._systems.operator import OperatorSystem
 from nefele.certificate.posed import Posed
 from nefele.graphs.mapped import MappedGraph
@@ -31,6 +37,7 @@ Room = tuple[Array | None, Array | None]
 
 _FACTOR_SECONDS = 0.5  # of a factorisation that is taken instead of conjugate gradients
 _REFINED, _EXACT = 4, 1e-10  # solves of what the last ones left, and accuracy that is enough
+_VAIN = 20  # conjugate gradient steps where a factorisation was not accurate
 _DENSE = 600  # unknowns up to which a stagnating system is solved densely
 _DIRECT = 300  # nodes up to which a Laplacian is factorised at once
 _SPARSE = 1.05  # edges per node up to which there is hardly any fill
@@ -101,7 +108,8 @@ class LossAndFlow:
         self._room = self._room or tuple(np.empty_like(right) for _ in range(3))  # type: ignore
         if small is not None and self._pattern is not None:  # these would not do better
             return _dense_solve(system, small), give
-        solving = gradients_program(system, right, rtol, start, fill=fill, room=self._room)
+        most = MOST_STEPS if self._pattern is None else _VAIN  # what factors could not solve
+        solving = gradients_program(system, right, rtol, start, most, fill, self._room)
         x, solved = yield from solving
         if not solved and small is not None:
             x = _dense_solve(system, small)
