@@ -37,9 +37,21 @@ def test_a_routed_point_is_feasible_and_nothing_given_is_changed(penalty):
     u = problem.smooth_flow(w) if penalty == "squared_l2" else problem.graph.diff(w)
     u = inside(problem, u)
     dual, given = problem.loss.dual_point(w, -problem.outflow(u)), u.copy()
-    flow, x = routed(problem, dual, u, problem.outflow(u))
-    dual.settle(x)
-    np.testing.assert_allclose(dual.flow(), -problem.outflow(flow), atol=1e-9)
+    fed = routed(problem, dual, u, problem.outflow(u))
+    dual.settle(fed.x)
+    np.testing.assert_allclose(dual.flow(), -problem.outflow(fed.flow), atol=1e-9)
+    assert np.array_equal(u, given)
+
+
+def test_a_flow_that_may_be_spent_is_routed_in_its_own_memory_and_can_be_brought_back():
+    problem = large()
+    w = near_optimum(problem, 0.1)
+    u = problem.smooth_flow(w)
+    dual, given, out = problem.loss.dual_point(w, -problem.outflow(u)), u.copy(), problem.outflow(u)
+    wanted = routed(problem, dual, u, out).flow
+    fed = routed(problem, dual, u, out, spend=True)
+    assert fed.flow is u and np.array_equal(u, wanted) and not np.array_equal(u, given)
+    fed.undo()
     assert np.array_equal(u, given)
 
 

@@ -176,7 +176,9 @@ class FlowOnly:
         give = problem.penalty.give(u, problem.scale, 1.0, self.least)
         if not self.direct:
             x, self.direct = potential(graph, give, right, rtol, start)
+            self.exact = self.direct
             return x, give
+        self.exact = True
         return laplacian_direct(graph, give, right), give
         yield
 

@@ -35,7 +35,9 @@ class Routed(NamedTuple):
         self.flow[self.links] = self.before
 
 
-def routed(problem: Posed, dual: DualPoint, u: Array, out: Array, spend: bool) -> Routed | None:
+def routed(
+    problem: Posed, dual: DualPoint, u: Array, out: Array, spend: bool = False
+) -> Routed | None:
     """The point made feasible, where it can be; None where some node reaches none that takes.
 
     For large whole problems with quadratic losses. `out` is D^T u; the memory of u is used when
