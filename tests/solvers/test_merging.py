@@ -11,7 +11,7 @@ from nefele.graphs import chain
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.rising import rising
 from nefele.solvers import Merging, PrimalDual, as_solver
-from nefele.solvers.merging.flows import bound, settle
+from nefele.solvers.merging.flows import _Potentials, bound, settle
 from nefele.solvers.merging.ladder import Merged, climb
 
 
@@ -177,3 +177,19 @@ def test_a_resumed_solve_comes_to_the_same_optimum(tmp_path):
 def test_says_what_it_needs(problem):
     with pytest.raises(ValueError, match=r"Merging needs losses h_i/2 .* Use solver=\"auto\"\."):
         solve(problem, "merging")
+
+
+def test_factors_of_other_weights_lead_to_potentials_of_these():
+    problem, rng = pulled(moons(600), 1.0), np.random.default_rng(0)
+    graph = problem.graph
+    potentials = _Potentials(problem, np.ones(graph.n_edges, dtype=bool))
+    potentials.direct = True
+    give, factors = rng.uniform(0.5, 1.0, graph.n_edges), []
+    near, far = (give * rng.uniform(low, 1.0, graph.n_edges) ** 4 for low in (0.9, 0.05))
+    for weights in (give, near, far):
+        right = graph.div(rng.standard_normal((graph.n_edges, problem.d)))
+        x = potentials.solve(weights, right)
+        left = right - graph.div(weights[:, None] * graph.diff(x))
+        assert np.linalg.norm(left) <= 0.04 * np.linalg.norm(right)
+        factors.append(potentials.factor)
+    assert factors[0] is factors[1] and factors[1] is not factors[2]

@@ -25,6 +25,7 @@ _FIRST = 100.0  # least lam, in units of the one at which a point first meets it
 _RATIO = 10.0  # of one lam to the one before
 _ROUGH = 1e-3  # gap at which clusters are merged, if that is less than
 _FEW = 5.0  # times what one of all points counts: two that are merged wrongly count no more
+_TINY = 100  # clusters so few that no more rungs are worth while
 _FINE = 1e-5  # gap over the last clusters
 _INSIDE = 0.99  # share of its ball up to which a flow holds two clusters together
 
@@ -93,6 +94,8 @@ def climb(problem: Problem, rung: Rung) -> tuple[Array, Array] | None:
     rough = min(_ROUGH, _FEW / problem.graph.n_nodes)
     for lam in rungs:
         found.at(lam, rung, rough)
+        if found.small.graph.n_nodes <= _TINY:
+            break  # a step costs less than another rung
     return found.at(problem.lam, rung, min(rough, _FINE))
 
 

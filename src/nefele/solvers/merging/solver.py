@@ -22,7 +22,8 @@ from nefele.solvers.primal_dual.quotient import reduced_solve
 from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState, iterated
 
 _NEAR = 0.05  # gap below which a settled flow is better to go on from
-_ROUNDS = 8  # of settling a flow
+_ROUNDS = 8  # of settling a flow, which end at
+_ENOUGH = 0.9  # of the gap that is asked for
 _MOST_STEPS = 2000  # on each problem of clusters
 
 
@@ -138,7 +139,7 @@ class Merging(PrimalDual):
             w, objective = better.w, better.objective
         else:
             better = None
-        goal = objective - 0.5 * tol * abs(objective)
+        goal = objective - _ENOUGH * tol * abs(objective)
         flow = settle(problem, w, u, goal, _ROUNDS, firm=better is not None and better.exact)
         if flow.lower > lower:
             u, lower = flow
