@@ -150,3 +150,13 @@ def test_some_nodes_by_themselves_are_held_as_among_all(loss):
     np.testing.assert_allclose(part.value(w), held.value(whole)[some])
     np.testing.assert_allclose(part.grad(w), held.grad(whole)[some])
     assert (part.value(w) > bound.restrict(some).value(w) + 0.1).all()
+
+
+def test_a_held_squared_loss_has_the_curvature_of_its_ridge():
+    rng = np.random.default_rng(0)
+    data = LocalData.from_list([(rng.standard_normal((4, 2)), rng.standard_normal(4))] * 2)
+    loss = Problem(chain(2), data, lam=1.0).loss
+    before = loss.curvature()
+    held = loss.held(np.full((2, 2), 0.5))
+    np.testing.assert_allclose(held.curvature(), before + 1.0)
+    np.testing.assert_array_equal(loss.curvature(), before)

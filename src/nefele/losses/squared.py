@@ -63,7 +63,7 @@ class BoundSquared(BoundPointwise):
 
     def held(self, ridge: Array) -> BoundLoss | None:
         found = super().held(ridge)
-        for name in ("H", "_eigen"):  # computed with the other ridge
+        for name in ("H", "_eigen", "_traces"):  # computed with the other ridge
             vars(found).pop(name, None)
         return found
 
