@@ -132,12 +132,26 @@ def test_within_an_unbounded_set_nodes_that_run_away_are_named_and_held(within):
     graph = Graph.from_edges([(0, 1), (2, 3)])
     loss, rows = Constrained(Logistic(), within), [easy, easy, *mixed]
     result = solve_warned(Problem(graph, LocalData.from_list(rows), loss=loss, lam=0.1), 2)
-    assert result.status is Status.HELD and result.gap <= 1e-6
+    assert result.converged and result.gap <= 1e-6 and result.n_iter < 200
     assert result.unbounded.tolist() == [True, True, False, False]
-    assert loss.within.inside(result.w).all() and (result.held > 0).all(axis=1)[:2].all()
+    assert loss.within.inside(result.w).all()
     others = solve(Problem(path(2), LocalData.from_list(mixed), loss=loss, lam=0.1))
     assert others.status is Status.OPTIMAL
     assert result.objective == pytest.approx(others.objective, rel=5e-3)
+    alone = solve_warned(Problem(path(2), LocalData.from_list(rows[:2]), loss=loss, lam=0.1), 2)
+    assert alone.converged and 0 <= alone.objective <= 5e-3
+    with pytest.warns(DataWarning, match="no minimiser"):
+        single = solve(Problem(graph, LocalData.from_list(rows), loss=loss, lam=0.0))
+    assert single.converged and single.unbounded[:2].all()
+
+
+def test_the_first_order_method_holds_nodes_within_a_set():
+    easy, *_ = separated()
+    data = LocalData.from_list([easy, easy])
+    problem = Problem(path(2), data, loss=Constrained(Logistic()), lam=0.1)
+    with pytest.warns(DataWarning, match="no minimiser"):
+        result = solve(problem, "primal_dual", tol=1e-2)
+    assert result.status is Status.HELD and result.unbounded.all() and (result.held > 0).all()
 
 
 def test_only_directions_that_the_set_leaves_open_run_away():
