@@ -19,6 +19,7 @@ from nefele.solvers.interior_point.cones import outlying
 Mask = NDArray[np.bool_]
 
 _CENTRE = 0.5  # most of the way between two bounds at which an entry starts
+_HIGHER, _TRIES = 4.0, 30  # loss at a start, relative to that at `origin`, and starts to try
 _DIRECTION = ("ds", "dz", "longest", "_change")
 
 
@@ -166,10 +167,13 @@ def interior(problem: Problem) -> Array:
         inner, (low, high) = part.inner, part.within.ends  # type: ignore[attr-defined]
         square = kinks.squares(inner)
         square = np.where(square > 0, square, square.max(initial=0.0) or 1.0)
-        value = float(np.abs(inner.value(w[nodes])).sum())
-        width = np.sqrt((value or 1.0) / square)
-        room = np.minimum(width, _CENTRE * (high - low))
-        on = nodes[~problem.undetermined[nodes]]
-        w = w.copy()
-        w[on] = np.clip(w[on], low + room, high - room)
+        value = float(np.abs(inner.value(w[nodes])).sum()) or 1.0
+        width, w = np.sqrt(value / square), w.copy()
+        on, near = ~problem.undetermined[nodes], w[nodes]
+        for _ in range(_TRIES):
+            room = np.minimum(width, _CENTRE * (high - low))
+            w[nodes[on]] = np.clip(near, low + room, high - room)[on]
+            if inner.value(w[nodes]).sum() <= _HIGHER * value:  # not where counts overflow
+                break
+            width = width / 4
     return w
