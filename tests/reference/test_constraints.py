@@ -22,6 +22,7 @@ from nefele.losses import (
     SquaredHinge,
 )
 from nefele.penalties import HuberPenalty, L1Norm, L2Norm, LinfNorm, Lp, Partial, SquaredL2
+from nefele.solvers.interior_point.bounds import interior
 from tests.problems import random_parts
 from tests.reference.oracle import solved, terms_of
 
@@ -189,5 +190,8 @@ def test_steps_with_bounds_start_where_counts_do_not_overflow():
     rows = [(rng.normal(size=(5, 2)) * [0.01, 100.0], rng.poisson(1.0, 5) * 1.0) for _ in range(4)]
     loss = Constrained(Poisson(l2=0.05), Box(0.1, np.inf))
     problem = Problem(chain(4), LocalData.from_list(rows), loss, lam=0.1)
+    start = interior(problem)
+    assert (start > 0.1).all()
+    assert problem.loss.value(start).sum() <= 4 * problem.objective_at_zero
     result = solve(problem)
     assert result.converged and result.n_iter < 60
