@@ -19,7 +19,7 @@ from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.losses import as_bound_loss
 from nefele.losses.base import BoundLoss, Duals
-from nefele.losses.escape import falling
+from nefele.losses.escape import Escape, falling, joined
 from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
 
@@ -292,26 +292,25 @@ class Problem:
     def _runs_away(self) -> NDArray[np.bool_]:
         """The same over linear maps: nodes that fall along directions that their rows allow."""
         out = np.zeros(self.graph.n_nodes, dtype=bool)
-        escapes = len(self.loss.escape_nodes(self.loss.labelled)[0]) > 0
+        escapes = len(self.loss.escape_nodes(self.loss.labelled).free) > 0
         if not escapes or out.size * self.d > _MOST_DIRECTIONS:
             return out
         personal = self.penalty.personal(self.graph.width(self.d))
         held = np.eye(len(personal)) - personal @ personal.T
         for part in range(self.n_parts):
             nodes = np.flatnonzero(self.parts == part)
-            free, pinned, owner = [], [], []
+            found, owner = [], list[int]()
             for place, i in enumerate(nodes.tolist()):
                 alone = np.arange(self.graph.n_nodes) == i
                 unit = np.kron(np.eye(len(nodes))[place], np.eye(self.d))
-                F, P = self.loss.escape_nodes(alone)
-                free.append(F @ unit)
-                pinned.append(P @ unit)
-                owner += len(F) * [i]
+                found.append(self.loss.escape_nodes(alone).along(unit))
+                owner += len(found[-1].free) * [i]
             move = np.zeros((len(nodes) * self.d, self.graph.n_nodes, self.d))
             move[:, nodes] = np.eye(len(nodes) * self.d).reshape(-1, len(nodes), self.d)
             rows = np.stack([(self.graph.diff(one) @ held).ravel() for one in move], axis=1)
-            pinned.append(rows[np.abs(rows).max(axis=1) > 0])
-            matrices = np.concatenate(free), np.concatenate(pinned)
+            none = rows[:0]
+            found.append(Escape(none, rows[np.abs(rows).max(axis=1) > 0], none))
+            matrices = joined(found)
             size = (np.linalg.norm(matrix, axis=1, keepdims=True) for matrix in matrices)
             units = (m / np.where(s > 0, s, 1.0) for m, s in zip(matrices, size, strict=True))
             out[np.array(owner, dtype=np.int64)[falling(*units)]] = True
@@ -338,11 +337,7 @@ class Problem:
         >>> problem.hold(np.array([True, False]))[1].tolist()
         [[2.5e-07], [0.0]]
         """
-        hess = self.loss.hess(np.zeros((self.graph.n_nodes, self.d)))
-        if hess is None:
-            size = np.repeat(self.loss.curvature()[:, None], self.d, axis=1)
-        else:
-            size = np.einsum("ijj->ij", hess)
+        size = self.loss.bends()
         most = size.max(axis=1, keepdims=True)
         size = np.where(most > 0, np.maximum(size, 1e-6 * most), 1.0)
         ridge = np.where((nodes & self.loss.labelled)[:, None], strength * size, 0.0)

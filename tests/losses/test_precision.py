@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import graphical_lasso
 
-from nefele import LocalData, Problem, solve
+from nefele import DataWarning, LocalData, Problem, Status, solve
 from nefele.graphs import chain
 from nefele.losses import GraphicalLasso, matrices
 from nefele.losses.precision import _vectors
@@ -84,3 +84,62 @@ def test_outside_its_domain_the_loss_is_infinite():
         matrices(np.zeros((1, 4)))
     with pytest.raises(ValueError, match="takes at most 40 columns; got 41"):
         GraphicalLasso(l1=0.1).bind(LocalData(np.ones((1, 41)), [0.0], [0, 1]))
+
+
+@pytest.mark.parametrize("penalty", ["l2", "squared_l2"])
+def test_constant_columns_of_all_nodes_are_named_and_held(penalty):
+    """It once took all iterations, to a gap of inf."""
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(size=(5, 2)) * [1, 0], np.zeros(5)) for _ in range(3)]
+    problem = Problem(
+        chain(3), LocalData.from_list(rows), loss=GraphicalLasso(0.1), penalty=penalty, lam=0.1
+    )
+    with pytest.warns(DataWarning, match=r"no minimiser.*constant columns.*drop such columns"):
+        result = solve(problem)
+    assert result.status is Status.HELD and result.gap <= 1e-6 and result.n_iter < 10_000
+    assert result.unbounded.all() and (result.held > 0).all()
+    ridge = float((result.held * result.w**2).sum())
+    assert result.objective == pytest.approx(problem.objective(result.w) + ridge)
+    # What has a variance is as without the constant column.
+    first = LocalData.from_list([(X[:, :1], y) for X, y in rows])
+    alone = solve(Problem(chain(3), first, loss=GraphicalLasso(), penalty=penalty, lam=0.1))
+    np.testing.assert_allclose(result.w[:, 0], alone.w[:, 0], rtol=1e-3)
+
+
+def test_a_constant_column_of_one_node_is_no_matter():
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(size=(8, 2)) * [1, t > 0], np.zeros(8)) for t in range(3)]
+    result = solve(Problem(chain(3), LocalData.from_list(rows), loss=GraphicalLasso(0.1), lam=0.1))
+    assert result.status is Status.OPTIMAL and not result.unbounded.any()
+
+
+def test_a_ridge_is_what_it_says():
+    """Value, gradient, prox and conjugate of a loss that is held."""
+    plain = GraphicalLasso(0.2).bind(data())
+    held = plain.held(np.full((TIMES, plain.d), 0.3))
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(TIMES, P, P))
+    w = _vectors(A @ np.swapaxes(A, 1, 2) + np.eye(P))
+    square = (w * w).sum(axis=1)
+    np.testing.assert_allclose(held.value(w), plain.value(w) + 0.3 * square)
+    np.testing.assert_allclose(held.grad(w), plain.grad(w) + 0.6 * w)
+    z = held.prox(w, np.full(TIMES, 0.5))
+    for other in (z + 1e-3 * rng.normal(size=z.shape) for _ in range(20)):
+        moved = held.value(other) + ((other - w) ** 2).sum(axis=1)
+        assert (moved >= held.value(z) + ((z - w) ** 2).sum(axis=1)).all()
+    dual = held.dual_point(w, np.zeros_like(w))
+    for theta in (np.ones(TIMES), np.full(TIMES, 0.9)):
+        pairs = held.value(z) + dual.conjugate(theta)
+        assert (pairs >= theta * (dual.flow() * z).sum(axis=1) - 1e-10).all()
+    some = np.array([1, 3])
+    np.testing.assert_allclose(held.restrict(some).value(w[some]), held.value(w)[some])
+
+
+def test_nodes_without_data_take_their_neighbours_matrices():
+    (X, y), *_ = ((x[:40], np.zeros(40)) for x in (data().X,))
+    problem = Problem(
+        chain(3), LocalData.from_list([(X, y), None, None]), loss=GraphicalLasso(0.1), lam=0.1
+    )
+    result = solve(problem)
+    assert result.status is Status.OPTIMAL
+    np.testing.assert_allclose(result.w[1:], result.w[[0, 0]], atol=1e-6)

@@ -16,7 +16,7 @@ from nefele import (
 )
 from nefele.graphs import chain, grid
 from nefele.losses import Logistic, Multinomial, Poisson, Squared
-from nefele.losses.escape import runs_away, runs_together
+from nefele.losses.escape import Escape, joined, runs_away, runs_together
 from nefele.penalties import L1Norm, L2Norm, LinfNorm, Partial
 from nefele.solvers import PrimalDual
 
@@ -112,15 +112,15 @@ def test_runs_together_agrees_with_single_nodes():
     for i in range(6):
         X = rng.standard_normal((5, 3))
         y = np.sign(X @ [1.0, 0.0, 0.0]) if i % 2 else rng.choice([-1.0, 1.0], 5)
-        found.append((y[:, None] * X, none))
-    alone = [runs_away(free, pinned) for free, pinned in found]
+        found.append(Escape(y[:, None] * X, none, none))
+    alone = [runs_away(one) for one in found]
     assert any(alone) and not all(alone)
     every = runs_together(found, np.arange(6), np.zeros((3, 0)))
     np.testing.assert_array_equal(every, alone)
     own = runs_together(found, np.zeros(6, dtype=int), np.eye(3))
     np.testing.assert_array_equal(own, alone)
     together = runs_together(found, np.zeros(6, dtype=int), np.zeros((3, 0)))
-    whole = runs_away(np.concatenate([free for free, _ in found]), none)
+    whole = runs_away(joined(found))
     assert together.any() == whole
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele._kernels.groups import group_sums
 from nefele.data import LocalData
-from nefele.losses.escape import runs_away, runs_together
+from nefele.losses.escape import Escape, runs_away, runs_together
 
 _ROUNDING = 1e-12  # curvature, in units of the largest at zero, that is none
 _FLAT = 0.1  # share of the curvature at zero below which a loss may run to infinity
@@ -229,17 +229,17 @@ class BoundLoss(ABC):
         """
         return None
 
-    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> Escape:
         """Directions t of these nodes' common parameters that cost nothing, however far one goes.
 
-        Matrices F, P: no loss rises if F t >= 0 and P t = 0; one falls for ever if F t != 0.
         Here: no direction is free, as for losses with compact level sets.
 
         Parameters
         ----------
         nodes : bool array of shape (n_nodes,)
         """
-        return np.zeros((0, self.d)), np.eye(self.d)[: self.d * int(self.labelled[nodes].any())]
+        none, held = np.zeros((0, self.d)), self.d * int(self.labelled[nodes].any())
+        return Escape(none, np.eye(self.d)[:held], none)
 
     def unbounded(
         self, groups: NDArray[np.int64], w: Array | None = None, basis: Array | None = None
@@ -259,10 +259,9 @@ class BoundLoss(ABC):
         """
         out = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
         basis = np.eye(self.d) if basis is None else basis
-        if len(self.escape_nodes(self.labelled)[0]):
+        if len(self.escape_nodes(self.labelled).free):
             for group in np.flatnonzero(self._flat(groups, w, basis)):
-                free, pinned = self.escape_nodes(groups == group)
-                out[group] = runs_away(free @ basis, pinned @ basis)
+                out[group] = runs_away(self.escape_nodes(groups == group).along(basis))
         return out
 
     def unbounded_nodes(
@@ -280,12 +279,19 @@ class BoundLoss(ABC):
         w : array of shape (n_nodes, d), optional
         """
         nodes = np.arange(self.n_nodes)
-        if not len(self.escape_nodes(self.labelled)[0]):
+        if not len(self.escape_nodes(self.labelled).free):
             return np.zeros(self.n_nodes, dtype=bool)
         if w is not None and not self._flat(nodes, w, np.eye(self.d)).any():
             return np.zeros(self.n_nodes, dtype=bool)
         found = [self.escape_nodes(nodes == i) for i in range(self.n_nodes)]
         return runs_together(found, groups, personal)
+
+    def bends(self) -> Array:
+        """Second derivatives at zero, shape (n_nodes, d); without a Hessian the curvature."""
+        hess = self.hess(np.zeros((self.n_nodes, self.d)))
+        if hess is None:
+            return np.repeat(self.curvature()[:, None], self.d, axis=1)
+        return np.array(np.einsum("ijj->ij", hess))
 
     def held(self, ridge: Array) -> BoundLoss | None:
         """The same losses with sum_j ridge_ij w_ij^2 added, shape (n_nodes, d), if that is known.

@@ -16,6 +16,7 @@ from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.constraints import Constraint, as_constraint
+from nefele.losses.escape import Escape, joined
 from nefele.losses.piecewise import BoundPiecewise
 from nefele.losses.rows import BoundRows, RowDual, _line_search
 
@@ -91,6 +92,23 @@ class BoundConstrained(BoundLoss):
 
     def sized(self, n_nodes: int, n_rows: int) -> None:
         self.inner.sized(n_nodes, n_rows)
+
+    def bends(self) -> Array:
+        return self.inner.bends()
+
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> Escape:
+        """As of the loss itself, along directions that the set leaves open."""
+        pinned, room = self.within.recession(self.d)
+        none, some = np.zeros((0, self.d)), int(nodes.any())
+        sets = Escape(none, pinned[: some * len(pinned)], room[: some * len(room)])
+        return joined([self.inner.escape_nodes(nodes), sets])
+
+    def held(self, ridge: Array) -> BoundLoss | None:
+        inner = self.inner.held(ridge)
+        return BoundConstrained(inner, self.within) if isinstance(inner, BoundRows) else None
+
+    def _flat(self, groups: NDArray[np.int64], w: Array | None, basis: Array) -> NDArray[np.bool_]:
+        return self.inner._flat(groups, w, basis)
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
         """Newton steps, each to the minimiser of a quadratic model within the set."""

@@ -28,6 +28,18 @@ class Constraint(ABC):
             Number of parameters of a node.
         """
 
+    def recession(self, d: int) -> tuple[Array, Array]:
+        """Matrices P and R: going on along t stays in C if P t = 0 and R t >= 0.
+
+        Here: for bounded sets, which leave no such direction.
+
+        Parameters
+        ----------
+        d : int
+            Number of parameters of a node.
+        """
+        return np.eye(d), np.zeros((0, d))
+
     @abstractmethod
     def inside(self, w: Array) -> NDArray[np.bool_]:
         """Whether each w_i is in C, up to rounding, shape (n_nodes,).
@@ -110,6 +122,11 @@ class Box(Constraint):
         for name, ends in zip(("low", "high"), self.ends, strict=True):
             if len(ends) not in (1, d):
                 raise ValueError(f"{name} must have {d} entries, or be a number; got {len(ends)}.")
+
+    def recession(self, d: int) -> tuple[Array, Array]:
+        low, high = (np.isfinite(np.broadcast_to(end, d)) for end in self.ends)
+        eye = np.eye(d)
+        return eye[low & high], np.concatenate([eye[low & ~high], -eye[high & ~low]])
 
     def inside(self, w: Array) -> NDArray[np.bool_]:
         low, high = self.ends

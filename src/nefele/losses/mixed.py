@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele.losses.base import BoundLoss, DualPoint, Duals
+from nefele.losses.escape import Escape, joined
 
 Part = tuple[NDArray[np.int64], BoundLoss]
 
@@ -70,9 +71,11 @@ class BoundMixed(BoundLoss):
             own = {name: memory[f"{i}_{name}"] for name in part.memory()}
             part.recall(own)
 
-    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
-        found = [part.escape_nodes(nodes[members]) for members, part in self.parts]
-        return np.concatenate([f for f, _ in found]), np.concatenate([p for _, p in found])
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> Escape:
+        return joined([part.escape_nodes(nodes[members]) for members, part in self.parts])
+
+    def bends(self) -> Array:
+        return self._gather(lambda part, _: part.bends())
 
     def held(self, ridge: Array) -> BoundLoss | None:
         parts = [(nodes, part.held(ridge[nodes])) for nodes, part in self.parts]

@@ -6,6 +6,7 @@ the time-varying graphical Lasso (Hallac, Park, Boyd and Leskovec, KDD 2017).
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ _MOST_COLUMNS = 40  # of a lasso's Newton system, whose blocks have the fourth p
 _FAR = 0.1  # least eigenvalue, relative to the largest, of a point that replaces one outside
 _SINGULAR = 1e-12  # least eigenvalue, relative to their sum, that is none
 _RARE = 0.1  # least size of a node's covariance, relative to the mean, for steps
+_OUT = 100.0  # units of curvature of a ridge that holds a node: W hardly goes beyond 1e2 / size
 _LADDER = (1.0, 1e2, 1e4, 1e6)  # steps of the proximal point method for local minimisers
 
 
@@ -110,7 +112,7 @@ def _vectors(M: Array) -> Array:
 
 
 class BoundPrecision(BoundLoss):
-    """factor_i (tr(S_i W) - log det W) + ..., with factor_i S_i given."""
+    """factor_i (tr(S_i W) - log det W) + ridge_i ||W||^2 + ..., with factor_i S_i given."""
 
     smooth = False
 
@@ -126,15 +128,16 @@ class BoundPrecision(BoundLoss):
         if usual is None:
             usual = float(self._size[self.labelled].mean()) if self.labelled.any() else 1.0
         self._usual = usual  # of all nodes of a problem, also for some of them
+        self.ridge = np.zeros(self.n_nodes)
 
     def value(self, w: Array) -> Array:
         """Infinite where W is not positive definite."""
-        W = matrices(w)
+        W = self._safe(matrices(w))
         values = np.linalg.eigvalsh(W)
         ok = values[:, 0] > 0
         log = np.log(np.where(ok[:, None], values, 1.0)).sum(axis=1)
         fit = np.einsum("ijk,ijk->i", self.S, W) - self.factor * log
-        fit = fit + (self.lasso * np.abs(w)).sum(axis=1)
+        fit = fit + (self.lasso * np.abs(w)).sum(axis=1) + self.ridge * (w * w).sum(axis=1)
         return np.where(self.labelled, np.where(ok, fit, np.inf), 0.0)
 
     def grad(self, w: Array) -> Array:
@@ -143,6 +146,7 @@ class BoundPrecision(BoundLoss):
         inside = np.linalg.eigvalsh(W)[:, 0] > 0
         inverse = np.linalg.inv(np.where(inside[:, None, None], W, np.eye(self.p)))
         slope = _vectors(self.S - self.factor[:, None, None] * inverse)
+        slope = slope + 2 * self.ridge[:, None] * w
         return np.where((inside | ~self.labelled)[:, None], slope, np.nan)
 
     def _safe(self, W: Array) -> Array:
@@ -155,6 +159,11 @@ class BoundPrecision(BoundLoss):
         return np.where(self.labelled, self.factor * size**2, 0.0)
 
     def prox(self, v: Array, step: Array, start: Array | None = None) -> Array:
+        shrunk = 1 / (1 + 2 * step * self.ridge)  # a ridge shortens the step, and shrinks v
+        return self._prox(shrunk[:, None] * v, shrunk * step, start)
+
+    def _prox(self, v: Array, step: Array, start: Array | None) -> Array:
+        """The prox without the ridge."""
         values, Q = np.linalg.eigh(matrices(v) - step[:, None, None] * self.S)
         t = (step * self.factor)[:, None]
         # z - t/z = value has the positive root below, written without cancellation.
@@ -162,18 +171,20 @@ class BoundPrecision(BoundLoss):
         with np.errstate(divide="ignore", invalid="ignore"):
             eigen = np.where(values > 0, (values + root) / 2, 2 * t / (root - values))
         z = _vectors((Q * eigen[:, None, :]) @ np.swapaxes(Q, 1, 2))
+        some = self.labelled[:, None]
         if self.lasso.any():
-            z = self._lasso_prox(v, step, z if start is None else start)
-        return np.where(self.labelled[:, None], z, v)
+            z = self._lasso_prox(v, step, np.where(some, z if start is None else start, v))
+        return np.where(some, z, v)
 
     def _lasso_prox(self, v: Array, step: Array, z: Array) -> Array:
         """Newton steps, each to the minimiser of a quadratic model with the l1 term."""
         from nefele._kernels.lasso import lasso_quadratic
 
-        back = 1 / step
+        back, plain = 1 / step, copy.copy(self)
+        plain.ridge = np.zeros(self.n_nodes)
 
         def excess(z: Array) -> Array:
-            return self.value(z) + 0.5 * back * ((z - v) ** 2).sum(axis=1)
+            return plain.value(z) + 0.5 * back * ((z - v) ** 2).sum(axis=1)
 
         z = self._inside(z, v, step)
         current, active = excess(z), self.labelled.copy()
@@ -211,15 +222,23 @@ class BoundPrecision(BoundLoss):
                 w = self.prox(w, factor * unit, start=w)
         return np.where(self.labelled[:, None], w, 0.0)
 
+    def origin(self) -> Array:
+        """As for all losses; minimisers of those that a ridge holds, which are far out."""
+        if not self.ridge.any():
+            return super().origin()
+        return np.where(self.ridge[:, None] > 0, self.minimise(), super().origin())
+
     def unbounded(
         self, groups: NDArray[np.int64], w: Array | None = None, basis: Array | None = None
     ) -> NDArray[np.bool_]:
         """Groups whose summed covariance is singular, or has a zero on its diagonal beside l1.
 
+        A ridge at any of their nodes holds them all.
+
         Directions of single entries, a `basis`, are not looked at.
         """
         S = group_sums(groups, self.S)
-        known = group_sums(groups, self.factor) > 0
+        known = (group_sums(groups, self.factor) > 0) & (group_sums(groups, self.ridge) == 0)
         if basis is not None:
             return np.zeros(len(known), dtype=bool)
         least = np.linalg.eigvalsh(S)[:, 0]
@@ -228,16 +247,29 @@ class BoundPrecision(BoundLoss):
         return known & (least <= _SINGULAR * np.einsum("ijj->i", S))
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
-        return BoundPrecision(self.S[nodes], self.factor[nodes], self.l1, self._usual)
+        part = BoundPrecision(self.S[nodes], self.factor[nodes], self.l1, self._usual)
+        part.ridge = self.ridge[nodes]
+        return part
+
+    def bends(self) -> Array:
+        """A ridge in these units leaves inverses of usual size, and others only so far out."""
+        return np.repeat(_OUT * self.curvature()[:, None], self.d, axis=1)
+
+    def held(self, ridge: Array) -> BoundLoss:
+        """With the least ridge of each node for all of its entries."""
+        found = copy.copy(self)
+        found.ridge = self.ridge + np.where(self.labelled, ridge.min(axis=1), 0.0)
+        return found
 
     def dual_point(self, w: Array, target: Array) -> DualPoint:
         return PrecisionDual(self, w, target)
 
 
 class PrecisionDual(DualPoint):
-    """s = S - C + N with a covariance C > 0 in the place of W^-1 and N in the box of the l1 term.
+    """s = S - C + Z + N: a covariance C > 0 in the place of W^-1, Z of the ridge, N of the l1 term.
 
-    L*(theta s) <= -log det((1 - theta) S + theta C) - d, times the node's weight.
+    L*(theta s) <= -log det((1 - theta) S + theta C) - d, times the node's weight, and
+    theta^2 ||Z||^2 / (4 ridge).
     """
 
     def __init__(self, loss: BoundPrecision, w: Array, target: Array) -> None:
@@ -253,21 +285,23 @@ class PrecisionDual(DualPoint):
         loss = self.loss
         self.inverse = np.linalg.inv(self.point)
         self.C = loss.factor[:, None, None] * self.inverse
-        rest = target - _vectors(loss.S - self.C)
+        self.zeta = 2 * loss.ridge[:, None] * _vectors(self.point)
+        rest = target - _vectors(loss.S - self.C) - self.zeta
         self.nu = np.clip(rest, -loss.lasso, loss.lasso)
 
     def _held(self, rows: Array) -> Array:
         return np.where(self.loss.labelled[:, None], rows, 0.0)
 
     def flow(self) -> Array:
-        return self._held(_vectors(self.loss.S - self.C) + self.nu)
+        return self._held(_vectors(self.loss.S - self.C) + self.zeta + self.nu)
 
     def size(self) -> Array:
         whole = _vectors(np.abs(self.loss.S) + np.abs(self.C))
-        return self._held(whole + np.abs(self.nu))
+        return self._held(whole + np.abs(self.zeta) + np.abs(self.nu))
 
     def metric(self) -> Array:
-        return self.loss.factor[:, None, None] * _kron(self.inverse)
+        ridge = 2 * self.loss.ridge[:, None, None] * np.eye(self.loss.d)
+        return self.loss.factor[:, None, None] * _kron(self.inverse) + ridge
 
     def move(self, x: Array, target: Array) -> None:
         """The point moves as far as it stays positive definite."""
@@ -284,6 +318,7 @@ class PrecisionDual(DualPoint):
     def settle(self, x: Array) -> None:
         change = self.inverse @ matrices(x) @ self.inverse
         self.C = self.C + self.loss.factor[:, None, None] * change
+        self.zeta = self.zeta - 2 * self.loss.ridge[:, None] * x
 
     def domain_ratio(self) -> Array:
         """1 where C is positive definite, else no scaling is sure to help."""
@@ -299,6 +334,8 @@ class PrecisionDual(DualPoint):
         ok = values[:, 0] > 0
         log = np.log(np.where(ok[:, None], values, 1.0)).sum(axis=1)
         fit = np.where(ok, -loss.factor * (log + loss.p), np.inf)
+        ridge = np.where(loss.ridge > 0, loss.ridge, 1.0)
+        fit = fit + theta**2 * (self.zeta**2).sum(axis=1) / (4 * ridge)
         return np.where(loss.labelled, fit, 0.0)
 
 

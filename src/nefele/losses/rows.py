@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Duals
+from nefele.losses.escape import Escape
 
 Weights = float | tuple[float, ...]
 
@@ -164,16 +165,17 @@ class BoundRows(BoundLoss):
             part.ridge = self.ridge[nodes]
 
     def escape_rows(self, rows: NDArray[np.bool_]) -> tuple[Array, Array] | None:
-        """The matrices of `escape_nodes` for these rows; None when no direction is free."""
+        """What is free and pinned by these rows; None when no direction is free."""
         return None
 
-    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> Escape:
         held = ((self.ridge > 0) | (self.lasso > 0))[nodes].any(axis=0)
         rows = (self.data.row_weight > 0) & nodes[self.data.row_node]
         escape = None if held.all() else self.escape_rows(rows)
         if escape is None:
             return super().escape_nodes(nodes)
-        return escape[0], np.concatenate([escape[1], np.eye(self.d)[held]])
+        pinned = np.concatenate([escape[1], np.eye(self.d)[held]])
+        return Escape(escape[0], pinned, np.zeros((0, self.d)))
 
 
 def _at_labelled(labelled: NDArray[np.bool_], row: Array) -> Array:

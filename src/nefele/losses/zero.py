@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
+from nefele.losses.escape import Escape
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class BoundZero(BoundLoss):
     def minimise(self) -> Array:
         return np.zeros((self.n_nodes, self.d))
 
-    def escape_nodes(self, nodes: NDArray[np.bool_]) -> tuple[Array, Array]:
-        return np.zeros((0, self.d)), np.zeros((0, self.d))
+    def escape_nodes(self, nodes: NDArray[np.bool_]) -> Escape:
+        none = np.zeros((0, self.d))
+        return Escape(none, none, none)
 
     def restrict(self, nodes: NDArray[np.int64]) -> BoundLoss:
         return BoundZero(len(nodes), self.d)

@@ -53,3 +53,7 @@ class Local(Solver[LocalState]):
 
     def promising(self, problem: Problem, state: LocalState, tol: float) -> bool:
         return True
+
+    def doubtful(self, state: LocalState) -> bool:
+        """The longest steps lead to a minimiser, if there is one."""
+        return state.reach >= _MOST_REACH

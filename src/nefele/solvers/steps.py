@@ -25,6 +25,7 @@ _FAST = 3.0  # factor by which a stage should shrink the gap
 _TURN = 3.0  # factor of a change of the step scale
 _LONGEST = 1e6  # longest step of a prox in units of 1 / curvature
 _FLAT = 1e-4  # least curvature of all losses together, relative to its bound
+_ROUNDING = 1e-12  # distance, relative to the size of parameters, that is none
 
 
 def scaled(
@@ -100,6 +101,7 @@ def typical_sizes(posed: Posed) -> Program[tuple[float, float]]:
     mean = mean / count
     centre = np.broadcast_to((yield from _pooled(posed, mean)), zero.shape)
     away = np.sqrt(((fits - centre)[known] ** 2).sum(axis=1))
+    away = np.where(away > _ROUNDING * np.abs(centre[:1]).max(initial=0.0), away, 0.0)
     pull = (centre - loss.prox(centre.copy(), 0.1 * step)) / (0.1 * step)[:, None]
     force = np.sqrt((pull[known] ** 2).sum(axis=1)).max(initial=0.0)
     spread = yield from median(away, int(count))

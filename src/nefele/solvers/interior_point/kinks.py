@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from nefele._checks import Array
 from nefele.losses import HuberLoss, Poisson
 from nefele.losses.base import BoundLoss
+from nefele.losses.constrained import BoundConstrained
+from nefele.losses.constraints import Box
 from nefele.losses.mixed import BoundMixed
 from nefele.losses.multinomial import BoundMultinomial
 from nefele.losses.piecewise import BoundPiecewise
@@ -141,7 +143,7 @@ class Smooth:
     """
 
     def __init__(self, problem: Problem, duals: bool = False) -> None:
-        self.loss, self.shape = problem.loss, (problem.graph.n_nodes, problem.d)
+        self.shape = problem.graph.n_nodes, problem.d
         self.parts = [
             (nodes, part, not (rowwise(part) or (duals and entropic(part))))
             for nodes, part in parts_of(problem)
@@ -154,7 +156,7 @@ class Smooth:
     def grad(self, w: Array) -> Array:
         """Shape (n_nodes, d)."""
         if self._plain:
-            return self.loss.grad(w)
+            return self.parts[0][1].grad(w)
         out = np.zeros(self.shape)
         for k, (nodes, part, curved) in enumerate(self.parts):
             if curved:
@@ -167,7 +169,7 @@ class Smooth:
     def hess(self, w: Array) -> Array:
         """Shape (n_nodes, d, d)."""
         if self._plain:
-            return np.asarray(self.loss.hess(w))
+            return np.asarray(self.parts[0][1].hess(w))
         out = np.zeros((*self.shape, self.shape[1]))
         for k, (nodes, part, curved) in enumerate(self.parts):
             out[nodes] = part.hess(w[nodes]) if curved else self._linear[k][0]
@@ -175,7 +177,20 @@ class Smooth:
 
 
 def parts_of(problem: Problem) -> list[tuple[Index, BoundLoss]]:
-    """Losses of one kind each, with the nodes that have them."""
+    """Losses of one kind each, without the sets they may be within, and the nodes they are at."""
+    return [
+        (nodes, part.inner if isinstance(part, BoundConstrained) else part)
+        for nodes, part in _whole_parts(problem)
+    ]
+
+
+def sets(problem: Problem) -> list[tuple[Index, BoundConstrained]]:
+    """Losses within sets, and the nodes they are at."""
+    found = _whole_parts(problem)
+    return [(nodes, part) for nodes, part in found if isinstance(part, BoundConstrained)]
+
+
+def _whole_parts(problem: Problem) -> list[tuple[Index, BoundLoss]]:
     loss = problem.loss
     if isinstance(loss, BoundMixed):
         return loss.parts
@@ -217,21 +232,26 @@ def sources(problem: Problem, on: Mask) -> list[Source]:
 
 
 def nodes(problem: Problem) -> Mask:
-    """Nodes whose losses have kinks, shape (n_nodes,)."""
+    """Nodes whose losses have kinks or bounds, shape (n_nodes,)."""
     out = np.zeros(problem.graph.n_nodes, dtype=bool)
     for where, part in parts_of(problem):
         out[where] = part.labelled & (rowwise(part) or not part.smooth)
+    for where, _ in sets(problem):
+        out[where] = ~problem.undetermined[where]
     return out
 
 
 def present(problem: Problem) -> bool:
-    """Whether there are any kinks, or losses of different kinds."""
+    """Whether there are any kinks or sets, or losses of different kinds."""
     found = parts_of(problem)
-    return len(found) > 1 or any(rowwise(part) or not part.smooth for _, part in found)
+    kinks = any(rowwise(part) or not part.smooth for _, part in found)
+    return kinks or len(found) > 1 or bool(sets(problem))
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the losses are smooth with Hessians, but for kinks that are cones."""
+    """Whether the losses are smooth with Hessians, but for kinks that are cones, and bounds."""
+    if not all(_open(part) for _, part in sets(problem)):
+        return False
     for _, part in parts_of(problem):
         if rowwise(part):
             continue
@@ -240,6 +260,11 @@ def fits(problem: Problem) -> bool:
         if part.hess(np.zeros((part.n_nodes, part.d))) is None:
             return False
     return True
+
+
+def _open(loss: BoundConstrained) -> bool:
+    """Whether the set is a box with a point strictly inside."""
+    return isinstance(loss.within, Box) and bool(np.less(*loss.within.ends).all())
 
 
 def force(problem: Problem) -> float:
@@ -269,12 +294,17 @@ def units(problem: Problem) -> Array:
     square = np.zeros(problem.d)
     for _, part in parts_of(problem):
         if isinstance(part, BoundRows):
-            found = part.data.row_weight @ part.data.X**2
-            square += np.tile(found, problem.d // len(found))
+            square += squares(part)
         elif (bend := part.hess(np.zeros((part.n_nodes, part.d)))) is not None:
             square += np.einsum("ijj->j", bend)
     square = np.where(square > 0, square, square.max(initial=0.0) or 1.0)
     return np.asarray(1 / np.sqrt(square))
+
+
+def squares(loss: BoundRows) -> Array:
+    """Sum of the weighted squares of the features of each parameter, shape (d,)."""
+    found = loss.data.row_weight @ loss.data.X**2
+    return np.tile(found, loss.d // len(found))
 
 
 def _linear(loss: Any) -> tuple[Array, Array]:

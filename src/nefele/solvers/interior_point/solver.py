@@ -19,7 +19,8 @@ L2Norm; L1Norm, with one cone per entry; Huber, with v = D w - (delta / s) u; Li
 inequalities per edge (`faces`). Absolute and hinge losses have no gradient: each row is one more
 cone (`rows`), which adds X^T C X to the Hessian; quadratic penalties go as well. There all is
 linear but for the cones: no line search, yet Gondzio's corrections for centrality. The same holds
-where logistic, multinomial and Poisson rows have duals of their own (`chances`).
+where logistic, multinomial and Poisson rows have duals of their own (`chances`), and losses within
+a box have bounds (`bounds`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver
 from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.bounds import interior
 from nefele.solvers.interior_point.chances import advisable
 from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.ends import find_end, has_end
@@ -120,7 +122,7 @@ class Newton(Solver[NewtonState]):
         if error <= _NEARER:
             value = max(_WARM, _CAUTION * error) * problem.objective(state.w)
         else:
-            state.w[~alone], state.u[:] = problem.origin[~alone], 0.0
+            state.w[~alone], state.u[:] = interior(problem)[~alone], 0.0
             value = float(loss.value(state.w).sum())
         if isinstance(graph, MappedGraph):
             state.system = OperatorSystem(graph, problem.d)
@@ -256,7 +258,7 @@ class Newton(Solver[NewtonState]):
                 state.cap = _ENOUGH * used
             state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
             state.damp, state.asked, state.move = 0.0, np.inf, None
-            state.w = np.where(state.alone[:, None], state.w, problem.origin)
+            state.w = np.where(state.alone[:, None], state.w, interior(problem))
             state.u = np.zeros_like(state.u)
             self._begin(problem, state, float(problem.loss.value(state.w).sum()))
             return
@@ -368,7 +370,9 @@ class Newton(Solver[NewtonState]):
             return solver.point(problem, inner)
         if state.end is not None:
             return state.end[0], state.end[1].u
-        return (state.w, state.u) if state.start is None else state.start
+        if state.start is not None:
+            return state.start
+        return state.w if state.terms is None else state.terms.met(state.w), state.u
 
     def current(self, problem: Problem, state: NewtonState) -> tuple[Array, Array]:
         """The point itself; of the primal-dual method its iterate, not improved."""

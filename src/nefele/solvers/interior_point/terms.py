@@ -1,4 +1,4 @@
-"""What an interior-point method adds up: smooth losses, the cones of edges and those of rows."""
+"""What an interior-point method adds up: smooth losses, cones of edges and rows, and bounds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nefele._systems.common import common_part
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
+from nefele.solvers.interior_point.bounds import Bounds, ends
 from nefele.solvers.interior_point.chances import Chances
 from nefele.solvers.interior_point.cones import Cones, cone_count, form
 from nefele.solvers.interior_point.faces import Faces, Springs
@@ -50,6 +51,8 @@ class Terms:
         curved = kinks.curved_parts(problem) if duals else []
         edges, count = cone_count(problem), float(sum(len(source.s) for source in sources))
         count += sum(kinks.chances(part, nodes, ~alone) for nodes, part in curved) / 2
+        held = ~alone & ~problem.undetermined
+        count += sum(float(np.isfinite(end[held]).sum()) for end in ends(problem)) / 2
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
         self.unit = kinks.units(problem)
         self.strength = np.minimum(_strength(problem), cap)
@@ -60,6 +63,10 @@ class Terms:
             Chances(part, nodes, w, ~alone, level / 2, f"chances{k}")
             for k, (nodes, part) in enumerate(curved)
         ]
+        self.bounds: Bounds | None = None
+        if kinks.sets(problem):
+            self.bounds = Bounds(problem, w, held, level / 2)
+            self.inner.append(self.bounds)
         self.parts: list[Any] = [self.edges, *self.inner]
         self._anchor: Array | None = None
         self.count, self.first = count + edges, level * (count + edges)
@@ -253,7 +260,14 @@ class Terms:
         for part in self.inner:
             if isinstance(part, Chances):
                 known[id(part.loss)] = (part.duals(), known.get(id(part.loss), (None, None))[1])
+        for loss, push in [] if self.bounds is None else self.bounds.duals():
+            rows, entries = known.get(id(loss), (None, None))
+            known[id(loss)] = rows, push if entries is None else entries + push
         return [known.get(id(part), (None, None)) for _, part in kinks.parts_of(self.problem)]
+
+    def met(self, w: Array) -> Array:
+        """The parameters w, exactly at the bounds that they tend to."""
+        return w if self.bounds is None else self.bounds.met(w, self.unit)
 
     def row_residual(self, w: Array) -> float:
         """Fenchel-Young residuals of the rows at w."""

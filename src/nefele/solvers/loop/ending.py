@@ -85,11 +85,11 @@ def warn(result: Result, tol: float | None, proof: bool) -> None:
         (
             result.unbounded,
             "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
-            "counts that are all zero): "
+            "counts that are all zero; of GraphicalLasso constant columns): "
             + _WHAT_THEN[result.held is not None]
             + ". Give the loss a "
-            "regulariser, such as l2=1e-3; what it spares, such as intercepts, needs rows of every "
-            "class, or an edge to them.",
+            "regulariser, such as l2=1e-3, or drop such columns; what it spares, such as "
+            "intercepts, needs rows of every class, or an edge to them.",
         ),
     ):
         if mask.any():

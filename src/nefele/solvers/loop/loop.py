@@ -242,7 +242,8 @@ class _Loop:
         late = self.k >= _ESCAPE and slow(self.history, self.proof)
         if self.bounded or not (late or sure):
             return False
-        found = self.problem.unbounded(None if sure else self.best.w)
+        near = np.isfinite(self.best.gap) and not sure  # else curvature at w tells nothing
+        found = self.problem.unbounded(self.best.w if near else None)
         self.bounded = not found.any()
         self.unbounded = None if self.bounded else found
         return not self.bounded

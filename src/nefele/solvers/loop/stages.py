@@ -50,9 +50,9 @@ def stalled(history: list[Record], proof: bool) -> bool:
 
 
 def slow(history: list[Record], proof: bool) -> bool:
-    """Less than a third of the gap gone in the last stages."""
+    """Less than a third of the gap gone in the last stages, or nothing proven at all."""
     now, before = (r.gap if proof else r.guess for r in (history[-1], history[-_LOOK_BACK:][0]))
-    return bool(now > 0.67 * before)
+    return bool(now > 0.67 * before or np.isposinf(now))
 
 
 def fallen(history: list[Record], guess: float, seconds: float) -> float:
