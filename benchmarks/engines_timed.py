@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -31,45 +32,65 @@ class Timed(Job):
         at.set_steps(steps.gamma, steps.tau, steps.sigma)
         memory = np.zeros(_SWEPT)
         found = {name: ([], []) for name in KINDS}
-        rows = told = at.nodes(1.9)  # always as many bytes
+        ask = next(at.step(1.9))
+        rows = {neighbour: array.copy() for neighbour, array in ask.arrays.items()}
 
-        def iterate(heard):
-            at.edges(1.9, heard.rows)
-            return at.nodes(1.9)
-
-        def spin(heard):
+        def spin():
             until = time.perf_counter() + np.median(found["iteration"][1])
             while time.perf_counter() < until:
                 pass
-            return told
 
-        def sweep(heard):
+        def sweep():
             np.add(memory, 1.0, out=memory)
-            return told
 
-        def nothing(heard):
-            return told
-
+        ways = (lambda: at.step(1.9), *(_bare(rows, work) for work in (spin, sweep, int)))
         for _ in range(BLOCKS):
-            for name, work in zip(KINDS, (iterate, spin, sweep, nothing), strict=True):
-                *times, after = yield from _periods(rows, work)
-                rows = after if work is iterate else rows
+            for name, way in zip(KINDS, ways, strict=True):
+                times = yield from _periods(way)
                 for kept, new in zip(found[name], times, strict=True):
                     kept.extend(new)
         sent = sum(array.nbytes for array in rows.values())
         return {name: np.array(times) for name, times in found.items()}, sent
 
 
-def _periods(rows, work):
+def _bare(rows, work):
+    """An exchange of as many bytes after some work, again and again."""
+
+    def step():
+        work()
+        yield Exchange("parameters", rows)
+
+    return step
+
+
+def _periods(way):
     """Seconds from answer to answer, and of the work in them: all parts are in step then."""
     periods, busy, before = [], [], None
     for _ in range(EACH):
+        program = way()
+        ask, meanwhile = _timed(next(program))
         told = time.perf_counter()
-        heard = yield Exchange("parameters", rows)
+        heard = yield ask
         came = time.perf_counter()
         if before is not None:
             periods.append(came - before)
-            busy.append(told - before)
+            busy.append(told - before + sum(meanwhile))
         before = came
-        rows = work(heard)
-    return [periods, busy, rows]
+        try:
+            program.send(heard)
+        except StopIteration:
+            continue
+    return periods, busy
+
+
+def _timed(ask):
+    """The same request, and a list that will hold the seconds of the work that goes with it."""
+    seconds = []
+
+    def work():
+        started = time.perf_counter()
+        ask.meanwhile()
+        seconds.append(time.perf_counter() - started)
+
+    done = ask if ask.meanwhile is None else dataclasses.replace(ask, meanwhile=work)
+    return done, seconds

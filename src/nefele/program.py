@@ -46,11 +46,15 @@ class Exchange:
     wait : bool
         Whether all must have answered; otherwise what has come is enough, old or new. A driver
         that never waits takes all exchanges so.
+    meanwhile : callable, optional
+        Own work that needs no answers. A driver may call it, once, while the rows are on their
+        way; the program must see to the work itself where none has.
     """
 
     content: str
     arrays: dict[Any, Array] = field(default_factory=dict)
     wait: bool = True
+    meanwhile: Callable[[], None] | None = None
 
 
 class Heard(NamedTuple):

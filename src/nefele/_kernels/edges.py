@@ -38,6 +38,27 @@ def divergence(ptr, tail, u, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def divergence_at(nodes, ptr, middle, edges, u, out):  # type: ignore[no-untyped-def]
+    """out_i at some nodes, summed as an iteration does: edges of others first, then their own.
+
+    Those of node k are edges[ptr[k] : ptr[k + 1]], its own from middle[k] on.
+    """
+    own = np.empty(u.shape[1])
+    for k in range(len(nodes)):
+        i = nodes[k]
+        for r in range(u.shape[1]):
+            out[i, r] = own[r] = 0.0
+        for e in edges[ptr[k] : middle[k]]:
+            for r in range(u.shape[1]):
+                out[i, r] -= u[e, r]
+        for e in edges[middle[k] : ptr[k + 1]]:
+            for r in range(u.shape[1]):
+                own[r] += u[e, r]
+        for r in range(u.shape[1]):
+            out[i, r] += own[r]
+
+
+@kernel
 def at_ends(ptr, tail, values, out):  # type: ignore[no-untyped-def]
     """out_i = sum of the values of the edges whose head is i, plus that of those whose tail is."""
     far = np.zeros(len(out))

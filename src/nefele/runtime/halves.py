@@ -3,22 +3,22 @@
 Nodes move, say 2 w+ - w to those who see them, and then the edges move. Two forms, as for a whole
 problem: NumPy for any loss and penalty, and the compiled loops of `nefele.solvers`. A compiled part
 runs the very machine code of a whole problem, and sums the flows at a node in the same order, so
-that its numbers are those of one process to the last bit.
+that its numbers are those of one process to the last bit. It works while its rows are on their way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from nefele._checks import Array
 from nefele.program import Exchange, Heard, Program
-from nefele.runtime.part import Index, Part
-from nefele.solvers.primal_dual.fused import Fused, Layout
+from nefele.runtime.border import BorderLayout
+from nefele.runtime.part import Part
+from nefele.solvers.primal_dual.fused import Fused
 from nefele.solvers.updates import ahead, dual, primal, relaxed
-
-Rows = dict[Any, Array]
 
 
 class Halves(Protocol):
@@ -30,11 +30,8 @@ class Halves(Protocol):
     def set_w(self, w: Array) -> None:
         """Go on from other parameters of the own nodes."""
 
-    def nodes(self, relax: float) -> Rows:
-        """The primal half; what each neighbouring part must be told."""
-
-    def edges(self, relax: float, heard: Rows) -> None:
-        """The dual half, with what the neighbouring parts have told."""
+    def step(self, relax: float) -> Program[None]:
+        """One over-relaxed iteration of NFL, Algorithm 1: one exchange."""
 
     def unrelaxed(self, last: float | None = None) -> Program[tuple[Array, Array]]:
         """An unrelaxed iterate, whose flow is inside its balls; see `Fused.unrelaxed`."""
@@ -49,12 +46,6 @@ class Halves(Protocol):
 def halves(part: Part, flow: Array, compiled: bool) -> Halves:
     """The iteration from where the part stands; `flow` is the expected size of each edge's flow."""
     return CompiledHalves(part, flow) if compiled else PlainHalves(part)
-
-
-def iteration(halves: Halves, relax: float) -> Program[None]:
-    """One over-relaxed iteration of NFL, Algorithm 1: one exchange."""
-    heard: Heard = yield Exchange("parameters", halves.nodes(relax))
-    halves.edges(relax, heard.rows)
 
 
 class PlainHalves:
@@ -73,16 +64,11 @@ class PlainHalves:
     def set_w(self, w: Array) -> None:
         self.w = w
 
-    def nodes(self, relax: float) -> Rows:
+    def step(self, relax: float) -> Program[None]:
         part = self.part
         self.w1 = primal(part.loss, self.w, part.outflow(self.u), self.tau)
-        said = ahead(self.w, self.w1)
-        return {neighbour: said[i] for neighbour, i in part.says.items()}
-
-    def edges(self, relax: float, heard: Rows) -> None:
-        part = self.part
-        diff = part.graph.diff(part.together(ahead(self.w, self.w1), heard))
-        self.u1 = dual(part.penalty, self.u, diff, part.scale, self.sigma)
+        seen = yield from part.seen(ahead(self.w, self.w1), "parameters")
+        self.u1 = dual(part.penalty, self.u, part.graph.diff(seen), part.scale, self.sigma)
         self.w, self.u = relaxed(self.w, self.w1, relax), relaxed(self.u, self.u1, relax)
 
     def unrelaxed(self, last: float | None = None) -> Program[tuple[Array, Array]]:
@@ -97,24 +83,21 @@ class PlainHalves:
 
 
 class CompiledHalves(Fused):
-    """The compiled form: all nodes in one block whose edges wait until all nodes have moved.
+    """The compiled form: the border moves first, the rest in one pass over memory, as a whole does.
 
-    Nodes that are only seen have a row each, which the neighbours fill before the edges move.
+    Nodes that are only seen have rows that stay zero; what they have told is kept at the border.
     """
 
     def __init__(self, part: Part, flow: Array) -> None:
-        layout = Layout(part.graph, part.order)
+        from nefele._kernels import edges
+
+        layout = BorderLayout(part)
         super().__init__(part, part.w, part.u.copy(), flow, layout, part.uniform)
-        self.part = part
+        self.part, self.own, self.sums = part, layout.own, edges
+        self.border, self.inside = layout.border, layout.inside
         self.wbar[:], self.A[:], self.c[:] = 0.0, 0.0, 0.0
         chunk, reach = self.schedule[:2]
-        self.schedule = (chunk, reach, np.array([0, len(reach)]), np.array([0]))
-        place = np.arange(part.graph.n_nodes)
-        if part.order is not None:
-            place[part.order] = np.arange(part.graph.n_nodes)
-        self.own: Index = place[part.own]
-        self.says = {neighbour: self.own[i] for neighbour, i in part.says.items()}
-        self.hears = {neighbour: place[i] for neighbour, i in part.hears.items()}
+        self.schedule = (chunk, reach, *layout.blocks(reach, chunk, 1))  # one thread
 
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:
         self.gamma, self.tau = gamma, self.layout.nodes_in(self.part.placed(tau))
@@ -127,15 +110,13 @@ class CompiledHalves(Fused):
             k: Any = self.kernels
             k.affine_prox(self.loss.H, self.loss.b, tau, np.empty(0, dtype=np.int64), A, c)
         self.A[self.own], self.c[self.own] = A, c
+        self.border.set_proxes(self.A, self.c, self.tau)
 
     def set_w(self, w: Array) -> None:
         self.w[self.own] = w
 
-    def nodes(self, relax: float) -> Rows:
-        return self._nodes(self.w, self.u, self.q, relax)
-
-    def edges(self, relax: float, heard: Rows) -> None:
-        self._edges(self.w, self.u, self.q, relax, heard)
+    def step(self, relax: float) -> Program[None]:  # type: ignore[override]
+        yield from self._step(self.w, self.u, self.q, relax)
 
     def unrelaxed(  # type: ignore[override]
         self, last: float | None = None
@@ -143,8 +124,7 @@ class CompiledHalves(Fused):
         done = None if last is None else (self.w + (1 - last) * self.wbar) / (2 - last)
         before = self.wbar.copy()
         w, u, q = self.w.copy(), self.u.copy(), self.q.copy()
-        heard: Heard = yield Exchange("parameters", self._nodes(w, u, q, 1.0))
-        self._edges(w, u, q, 1.0, heard.rows)
+        yield from self._step(w, u, q, 1.0)
         self.wbar[:] = before
         w = w if done is None else done
         return w[self.own], self.layout.flow_out(u)
@@ -161,18 +141,38 @@ class CompiledHalves(Fused):
             getattr(self, name)[self.own] = nodes[name]
         self.u[:] = self.layout.flow_in(edges["u"])
 
-    def _nodes(self, w: Array, u: Array, q: Array, relax: float) -> Rows:
-        self._run(w, u, q, relax, edges=False)
-        return {neighbour: self.wbar[at] for neighbour, at in self.says.items()}
-
-    def _edges(self, w: Array, u: Array, q: Array, relax: float, heard: Rows) -> None:
-        for neighbour, rows in heard.items():
-            self.wbar[self.hears[neighbour]] = rows
-        self._run(w, u, q, relax, edges=True)
-
-    def _run(self, w: Array, u: Array, q: Array, relax: float, edges: bool) -> None:
-        arrays = (w, q, self.wbar, self.A, self.c, self.tau)
-        flows = (u, self.layout.ptr, self.layout.tail, self.scale, self.flow)
+    def _step(self, w: Array, u: Array, q: Array, relax: float) -> Program[None]:
+        border, inside = self.border, self.inside
         rule = (0.5 / self.gamma, float(relax), *self.rule)
         k: Any = self.kernels
-        k.iterate(self.dims, (0, 1, not edges, edges), self.schedule, arrays, flows, rule)
+
+        def at_border(nodes: bool) -> None:
+            rows = border.w, border.q, border.wbar, *border.proxes
+            sizes = self.scale[-border.size :], self.flow[-border.size :]
+            edges = u[inside:], border.ptr, border.tail, *sizes
+            k.iterate(self.dims, (0, 1, nodes, not nodes), border.schedule, rows, edges, rule)
+
+        rest = Once(lambda: self._iterate(w, u, q, relax))
+        if not border.size:
+            rest()
+            yield Exchange("parameters", {})
+            return
+        border.begin(w, q)
+        at_border(nodes=True)
+        heard: Heard = yield Exchange("parameters", border.told(), meanwhile=rest)
+        rest()
+        border.hear(heard.rows)
+        at_border(nodes=False)
+        self.sums.divergence_at(*border.sums, u, q)
+
+
+class Once:
+    """Work that is done by the first call."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work: Callable[[], None] | None = work
+
+    def __call__(self) -> None:
+        if self.work is not None:
+            work, self.work = self.work, None
+            work()

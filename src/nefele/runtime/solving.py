@@ -15,7 +15,7 @@ from nefele._checks import Array
 from nefele.certificate import Certificate, Origin, certify, guess, objective_of
 from nefele.program import Program, largest, total
 from nefele.result import Record, Status, relative_gap
-from nefele.runtime.halves import Halves, halves, iteration
+from nefele.runtime.halves import Halves, halves
 from nefele.runtime.part import Part
 from nefele.runtime.plan import Ended, Plan, Store, Watch
 from nefele.runtime.reducing import reduced
@@ -58,7 +58,7 @@ class _Solve:
     def run(self) -> Program[Ended]:
         status = yield from self._begin()
         while status is None and self.k < self.plan.max_iter:
-            yield from iteration(self.at, self.plan.solver.relax)
+            yield from self.at.step(self.plan.solver.relax)
             self.k += 1
             if self.plan.tol is not None and self.k >= self.due:
                 status = yield from self._examined()

@@ -7,6 +7,7 @@ What moves the messages is a `Post`; rows go to the neighbouring parts, sums alo
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -80,18 +81,26 @@ class Line:
         self.parent, self.children, self.post = tree.parent[name], tree.children[name], post
         self.costs = Costs()
 
-    def exchange(self, arrays: dict[Any, Array]) -> Heard:
-        """Tell every neighbour its rows, and wait for theirs."""
-        costs = self.costs
+    def exchange(
+        self, arrays: dict[Any, Array], meanwhile: Callable[[], None] | None = None
+    ) -> Heard:
+        """Tell every neighbour its rows, do what can be done meanwhile, and wait for theirs."""
+        costs, started = self.costs, time.perf_counter()
         for neighbour, rows in arrays.items():
             self.post.send(neighbour, ROWS, rows)
             costs.bytes += rows.nbytes
         costs.messages += len(arrays)
         costs.exchanges += 1
+        told = time.perf_counter()
+        if meanwhile is not None:
+            meanwhile()
+        worked = time.perf_counter()
         heard = {
             neighbour: self.post.receive(neighbour, ROWS).reshape(-1, *rows.shape[1:])
             for neighbour, rows in arrays.items()
         }
+        costs.compute += worked - told
+        costs.exchange += time.perf_counter() - worked + told - started
         return Heard(heard, frozenset(heard))
 
     def add(self, values: Array, largest: bool) -> Array:
@@ -122,11 +131,9 @@ class Line:
                 answer = self._answer(request)
 
     def _answer(self, request: Any) -> Any:
-        started = time.perf_counter()
         if isinstance(request, Exchange):
-            heard = self.exchange(request.arrays)
-            self.costs.exchange += time.perf_counter() - started
-            return heard
+            return self.exchange(request.arrays, request.meanwhile)
+        started = time.perf_counter()
         if isinstance(request, Sum):
             found = self.add(request.values, request.largest)
             self.costs.sums += time.perf_counter() - started

@@ -31,6 +31,7 @@ from nefele.runtime.optional import need
 
 LAUNCHER = "NEFELE_MPIEXEC"  # names another command than mpiexec, such as "mpiexec --bind-to none"
 _POLL = 0.05  # seconds
+_LOOK = 16  # messages sent after which it is asked which of them have arrived
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _HERE = {
@@ -38,6 +39,9 @@ _HERE = {
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "self,sm",  # shared memory: nothing listens
     "OMPI_MCA_btl_sm_backing_directory": tempfile.gettempdir(),
+    # Rows of a few thousand nodes are on their way at once, not when their receiver asks for them.
+    "OMPI_MCA_btl_sm_eager_limit": "65536",
+    "OMPI_MCA_btl_sm_max_send_size": "65536",
 }
 
 Watch = Callable[[Record], Any]
@@ -47,19 +51,19 @@ class RankPost:
     """Messages between MPI processes."""
 
     def __init__(self, mpi: Any) -> None:
-        self.mpi, self.world = mpi, mpi.COMM_WORLD
+        self.world, self.number, self.status = mpi.COMM_WORLD, mpi.DOUBLE, mpi.Status()
         self.sent: list[tuple[Any, Array]] = []  # on their way; the arrays must stay
 
     def send(self, to: int, kind: int, array: Array) -> None:
         rows = np.ascontiguousarray(array, dtype=float)
-        self.sent = [(way, kept) for way, kept in self.sent if not way.Test()]
-        self.sent.append((self.world.Isend([rows, self.mpi.DOUBLE], dest=to, tag=kind), rows))
+        if len(self.sent) >= _LOOK:
+            self.sent = [(way, kept) for way, kept in self.sent if not way.Test()]
+        self.sent.append((self.world.Isend((rows, self.number), to, kind), rows))
 
     def receive(self, sender: int, kind: int) -> Array:
-        status = self.mpi.Status()
-        self.world.Probe(source=sender, tag=kind, status=status)
-        out = np.empty(status.Get_count(self.mpi.DOUBLE))
-        self.world.Recv([out, self.mpi.DOUBLE], source=sender, tag=kind)
+        self.world.Probe(sender, kind, self.status)
+        out = np.empty(self.status.Get_count(self.number))
+        self.world.Recv((out, self.number), sender, kind)
         return out
 
 
