@@ -47,9 +47,14 @@ def shift(  # type: ignore[no-untyped-def]
 
 @kernel
 def shift_rows(  # type: ignore[no-untyped-def]
-    dims, depth, ptr, tail, scale, give, x, w, u, out, div
+    dims, depth, ptr, tail, scale, give, x, w, u, out, div, following
 ):
-    """The same for the l2 norm and one weight per edge, with compiled rows."""
+    """The same for the l2 norm and one weight per edge, with compiled rows.
+
+    following = (change, room, unit, least, most): with `change` only what bringing edges inside
+    has changed is added to div, and their give in the next round goes to `room`.
+    """
+    change, room, unit, least, most = following
     outside, spare = 0.0, 0.0
     for i in range(len(ptr) - 1):
         here, there, total = load(x, i, dims), load(w, i, dims), load(div, i, dims)
@@ -59,11 +64,19 @@ def shift_rows(  # type: ignore[no-untyped-def]
             step = there - load(w, j, dims)
             ratio = np.sqrt(dot(new, new)) / scale[e]
             outside = max(outside, ratio)
+            sent = new
             if ratio > 1.0:
-                new = (max(1.0 - depth * (ratio - 1.0), 0.9) / ratio) * new
+                back = max(1.0 - depth * (ratio - 1.0), 0.9) / ratio
+                sent = (back - 1.0 if change else back) * new
+                new, ratio = back * new, back * ratio
+                store(div, j, load(div, j, dims) - sent)
+                total = total + sent
+            elif not change:
+                store(div, j, load(div, j, dims) - sent)
+                total = total + sent
+            if change:
+                room[e, 0] = min(scale[e] * max(1.0 - ratio, least) / unit, most)
             store(out, e, new)
-            store(div, j, load(div, j, dims) - new)
-            total = total + new
             spare += scale[e] * np.sqrt(dot(step, step)) - dot(new, step)
         store(div, i, total)
     return outside - 1.0, spare

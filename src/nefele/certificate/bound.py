@@ -148,7 +148,7 @@ def certify(
     only_flow = firm and problem.penalty.is_norm and problem.coupled
     unit = 0.0 if only_flow else (yield from typical(problem, w))
     system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
-    x, rough, before = None, 0, [np.inf, np.inf]
+    x, near, rough, before = None, None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     if not bounded and tol > 0 and (fed := routed(problem, dual, u, out, spend)) is not None:
         found, solved = yield from bound(problem, dual, fed.flow, fed.x, w, objective, only_flow)
@@ -156,8 +156,9 @@ def certify(
             return found
         fed.undo()
     while bounded and rough < _ROUNDS:
-        x, give = yield from system.solve(dual, u, out, _ROUGH)
-        near = yield from shift_flow(problem, u, give, x, seen, room)
+        x, give = yield from system.solve(dual, u, out, _ROUGH, last=near)
+        next_one = system.following(dual)
+        near = yield from shift_flow(problem, u, give, x, seen, room, next_one)
         if near.outside <= max(_OUTSIDE, 2 * _MINOR * tol):
             break
         if near.outside * abs(objective) <= _MINOR * near.spare:
@@ -169,9 +170,11 @@ def certify(
             break  # w is no optimum: its flow has no way into the balls
         before.append(near.outside)
         room = None if u is given else u, out
-        u, out, rough = near.flow, near.out, rough + 1
-        if not only_flow:
-            dual.move(x[problem.own], -out)
+        u, rough = near.flow, rough + 1
+        out = out if near.give is not None else near.out
+        system.moved(dual, x, near)
+    if near is not None and near.give is not None and rough:
+        out = problem.outflow(u)
     start = x if rough < _ROUNDS else None
     best = Certificate(objective, -np.inf, "dual", 0.0, u)
     for rtol in _accuracies(tol, only_flow):

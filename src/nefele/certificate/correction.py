@@ -29,6 +29,7 @@ from nefele._systems.operator import OperatorSystem
 from nefele.certificate.posed import Posed
 from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint
+from nefele.losses.quadratic import QuadraticDual
 from nefele.penalties import L1Norm, L2Norm, Penalty, SquaredL2
 from nefele.program import Program, Sum, largest, total
 
@@ -66,6 +67,7 @@ class LossAndFlow:
         self._room: tuple[Array, Array, Array] | None = None
         self._right: Array | None = None
         self._edges: Array | None = None
+        self._next: Array | None = None
         self._metric: Array | None = None
         self._stiffest = 0.0
         self._halo: NDArray[np.bool_] | None = None
@@ -74,14 +76,25 @@ class LossAndFlow:
             self._halo[problem.own] = False
 
     def solve(
-        self, dual: DualPoint, u: Array, out: Array, rtol: float, start: Array | None = None
+        self,
+        dual: DualPoint,
+        u: Array,
+        out: Array,
+        rtol: float,
+        start: Array | None = None,
+        last: Shifted | None = None,
     ) -> Program[tuple[Array, Array]]:
         """The correction x of the losses, shape (n_nodes, d), and the give of each edge.
 
-        `out` is D^T u. Without a `start` the next call overwrites x.
+        `out` is D^T u. Without a `start` the next call overwrites x. `last` is what the round
+        before has found, if there was one.
         """
         problem, graph = self.problem, self.problem.graph
-        right = np.add(dual.flow(), out, out=self._right)
+        given = None if last is None else last.give
+        if last is None or given is None:
+            right = np.add(dual.flow(), out, out=self._right)
+        else:
+            right = last.out
         metric = dual.metric()
         if not problem.coupled:
             return problem.placed(_blockwise(metric, right)), np.zeros((graph.n_edges, 1))
@@ -89,7 +102,7 @@ class LossAndFlow:
         if not (problem.whole and metric is self._metric):  # that of squared losses stays
             self._stiffest = yield from largest(np.einsum("ijj->ij", metric).max(initial=0.0))
             self._metric = metric
-        give = self._give(u, _STIFF * self._stiffest or np.inf)
+        give = self._give(u, self._most) if given is None else given
         if isinstance(graph, MappedGraph):
             return _mapped_solve(graph, penalty, give, metric, right, u.shape[1]), give
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
@@ -114,6 +127,36 @@ class LossAndFlow:
         if not solved and small is not None:
             x = _dense_solve(system, small)
         return x, give
+
+    @property
+    def _most(self) -> float:
+        """The most that an edge may give."""
+        return _STIFF * self._stiffest or np.inf
+
+    def following(self, dual: DualPoint) -> Following | None:
+        """How the next system follows from this one, solved by conjugate gradients.
+
+        What they have left of its right-hand side is what the next one begins with, but for what
+        brings edges back inside their balls: in one pass, no more sums over losses and edges.
+        """
+        problem = self.problem
+        linear = isinstance(dual, QuadraticDual) and type(problem.penalty) is L2Norm
+        if not (linear and self._metric is not None and self._pattern is None):
+            return None
+        fits = problem.whole and problem.graph.plain and problem.d <= _UNROLLED
+        if not (fits and self._right is not None and self._right.size >= COMPILED):
+            return None
+        new = np.empty((problem.graph.n_edges, 1)) if self._next is None else self._next
+        self._edges, self._next = new, self._edges
+        return Following(self._right, new, self.unit, _LEAST, self._most)
+
+    def moved(self, dual: DualPoint, x: Array, near: Shifted) -> None:
+        """Move the losses' duals by the correction x that has led to the flow of `near`."""
+        if near.give is not None:
+            assert isinstance(dual, QuadraticDual)
+            dual.point -= x
+        else:
+            dual.move(x[self.problem.own], -near.out)
 
     def _by_factors(
         self, metric: Array, give: Array, right: Array, rtol: float
@@ -164,7 +207,13 @@ class FlowOnly:
         self.direct = graph.n_nodes <= _DIRECT or graph.n_edges <= _SPARSE * graph.n_nodes
 
     def solve(
-        self, dual: DualPoint, u: Array, out: Array, rtol: float, start: Array | None = None
+        self,
+        dual: DualPoint,
+        u: Array,
+        out: Array,
+        rtol: float,
+        start: Array | None = None,
+        last: Shifted | None = None,
     ) -> Program[tuple[Array, Array]]:
         """The potential x of the correction C D x of the flow, and the give of each edge.
 
@@ -181,6 +230,12 @@ class FlowOnly:
         self.exact = True
         return laplacian_direct(graph, give, right), give
         yield
+
+    def following(self, dual: DualPoint) -> None:
+        """Each system is set up anew."""
+
+    def moved(self, dual: DualPoint, x: Array, near: Shifted) -> None:
+        """The losses' duals stay."""
 
 
 def node_give(problem: Posed, w: Array, u: Array) -> Program[Array]:
@@ -238,17 +293,36 @@ class Shifted(NamedTuple):
     spare : float
         Its Fenchel-Young residuals, summed over all parts: no correction removes them.
     out : array of shape (n_own, d)
-        D^T flow at the own nodes.
+        D^T flow at the own nodes; with `give` what is missing there, D^T flow and losses together.
+    give : array of shape (n_edges, 1), optional
+        That of each edge in the next round.
     """
 
     flow: Array
     outside: float
     spare: float
     out: Array
+    give: Array | None = None
+
+
+class Following(NamedTuple):
+    """What is left of a system's right-hand side, and how the edges will give in the next one."""
+
+    left: Array
+    give: Array
+    unit: float
+    least: float
+    most: float
 
 
 def shift_flow(
-    problem: Posed, u: Array, give: Array, x: Array, w: Array, room: Room = (None, None)
+    problem: Posed,
+    u: Array,
+    give: Array,
+    x: Array,
+    w: Array,
+    room: Room = (None, None),
+    following: Following | None = None,
 ) -> Program[Shifted]:
     """The corrected flow brought inside its balls; w are the parameters of all nodes seen.
 
@@ -260,12 +334,18 @@ def shift_flow(
         from nefele._kernels.certificate import shift, shift_rows
 
         flow = np.empty_like(u) if room[0] is None else room[0]
+        dims, arrays = _dims(problem), (graph.ptr, graph.tail, scale, give, x, w, u, flow)
+        if following is not None:
+            left, *rule = following
+            found = shift_rows(dims, _DEPTH, *arrays, left, (True, *rule))
+            return Shifted(flow, found[0], found[1], left, following.give)
         out = np.empty_like(x) if room[1] is None else room[1]
         out[:] = 0.0
-        arrays = (graph.ptr, graph.tail, scale, give, x, w, u, flow, out)
-        dims = _dims(problem)
-        rows = kind == 0 and dims and give.shape[1] == 1
-        found = shift_rows(dims, _DEPTH, *arrays) if rows else shift(dims, kind, _DEPTH, *arrays)
+        if kind == 0 and dims and give.shape[1] == 1:
+            nothing = (False, give, 1.0, 0.0, 0.0)
+            found = shift_rows(dims, _DEPTH, *arrays, out, nothing)
+        else:
+            found = shift(dims, kind, _DEPTH, *arrays, out)
         return Shifted(flow, found[0], found[1], out)
     flow = corrected(problem, u, give, x)
     ratio = penalty.domain_ratio(flow, scale)

@@ -10,8 +10,9 @@ _FIRST_STAGES = (50, 50, 50)
 _GROWTH = 1.5
 _LOOK_BACK = 4  # examined points over which progress is judged
 _PATIENCE = 12  # certified points without progress before a solve counts as stalled
-_HOPELESS = 1.1  # guessed gap, in units of the tolerance, at which a certificate may be spared
-_MOST_SPARED = 3  # times in a row, since it is only a guess
+# Guessed gap, in units of the tolerance, from which so many certificates in a row are spared.
+# It is only a guess, but proven gaps are hardly ever less than half of it.
+_HOPELESS = ((2.2, 8), (1.1, 3))
 
 
 def stage_length(stage: int) -> int:
@@ -34,11 +35,11 @@ def sparing(spared: int, guess: float, tol: float, last: bool) -> int:
 
     Examples
     --------
-    >>> sparing(0, 5e-3, 1e-3, False), sparing(3, 5e-3, 1e-3, False), sparing(1, 1e-3, 1e-3, False)
-    (1, 0, 0)
+    >>> sparing(3, 5e-3, 1e-3, False), sparing(3, 2e-3, 1e-3, False), sparing(1, 1e-3, 1e-3, False)
+    (4, 0, 0)
     """
-    hopeless = guess > _HOPELESS * tol and not last
-    return (spared + 1) % (_MOST_SPARED + 1) if hopeless else 0
+    most = next((most for times, most in _HOPELESS if guess > times * tol), 0)
+    return 0 if last or spared >= most else spared + 1
 
 
 def stalled(history: list[Record], proof: bool) -> bool:
