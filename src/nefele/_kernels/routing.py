@@ -15,49 +15,37 @@ _SINGULAR = 1e-10  # least pivot, relative to the trace
 
 
 @inlined
-def _inverted(a, least):  # type: ignore[no-untyped-def]
-    """Inverse in place of a symmetric matrix; whether all pivots are above `least`."""
-    d = len(a)
-    for c in range(d):
-        if not a[c, c] > least:
-            return False
-        pivot = 1.0 / a[c, c]
-        a[c, c] = 1.0
-        for k in range(d):
-            a[c, k] *= pivot
-        for r in range(d):
-            if r != c:
-                factor = a[r, c]
-                a[r, c] = 0.0
-                for k in range(d):
-                    a[r, k] -= factor * a[c, k]
-    return True
+def _factorise(H, i, a, inverse):  # type: ignore[no-untyped-def]
+    """H_i = L D L^T, L D below the diagonal of a; returns tr(D^-1), or inf where H_i is singular.
 
-
-@inlined
-def _inverse(H, i, a):  # type: ignore[no-untyped-def]
-    """H_i^-1 in a; whether there is one."""
-    size = 0.0
-    for r in range(len(a)):
+    That is no more than tr(H_i^-1), but its last term and that of any small pivot are of its size.
+    """
+    d, size, total = len(inverse), 0.0, 0.0
+    for r in range(d):
         size += H[i, r, r]
-        for k in range(len(a)):
-            a[r, k] = H[i, r, k]
-    return size > 0.0 and _inverted(a, _SINGULAR * size)
+    for c in range(d):
+        pivot = H[i, c, c]
+        for k in range(c):
+            pivot -= a[c, k] * a[c, k] * inverse[k]
+        if not pivot > _SINGULAR * size:
+            return np.inf
+        inverse[c] = 1.0 / pivot
+        total += inverse[c]
+        for r in range(c + 1, d):
+            entry = H[i, r, c]
+            for k in range(c):
+                entry -= a[r, k] * a[c, k] * inverse[k]
+            a[r, c] = entry
+    return total
 
 
 @kernel
 def takers(H, bend, most, level):  # type: ignore[no-untyped-def]
-    """Level 0 where tr(H_i^-1) bend_i <= most, -1 elsewhere."""
+    """Level 0 where tr(D_i^-1) bend_i <= most for H_i = L D L^T, -1 elsewhere."""
     d = H.shape[1]
-    a = np.empty((d, d))
+    a, inverse = np.empty((d, d)), np.empty(d)
     for i in range(len(H)):
-        level[i] = -1
-        if _inverse(H, i, a):
-            trace = 0.0
-            for r in range(d):
-                trace += a[r, r]
-            if trace * bend[i] <= most:
-                level[i] = 0
+        level[i] = 0 if _factorise(H, i, a, inverse) * bend[i] <= most else -1
 
 
 @kernel
@@ -97,12 +85,20 @@ def send(depth, head, tail, level, link, r, u):  # type: ignore[no-untyped-def]
 def take(H, level, r, x):  # type: ignore[no-untyped-def]
     """x_i = H_i^-1 r_i at the takers, zero elsewhere."""
     d = H.shape[1]
-    a = np.empty((d, d))
+    a, inverse, v = np.empty((d, d)), np.empty(d), np.empty(d)
     for i in range(len(H)):
-        taken = level[i] == 0 and _inverse(H, i, a)
-        for s in range(d):
+        if level[i] != 0:
+            x[i] = 0.0
+            continue
+        _factorise(H, i, a, inverse)
+        for c in range(d):
+            total = r[i, c]
+            for k in range(c):
+                total -= a[c, k] * v[k]
+            v[c] = total * inverse[c]
+        for c in range(d - 1, -1, -1):
             total = 0.0
-            if taken:
-                for k in range(d):
-                    total += a[s, k] * r[i, k]
-            x[i, s] = total
+            for k in range(c + 1, d):
+                total += a[k, c] * v[k]
+            v[c] -= total * inverse[c]
+            x[i, c] = v[c]

@@ -38,6 +38,7 @@ from nefele.certificate.posed import Posed, inside
 from nefele.certificate.routing import routed
 from nefele.graphs.mapped import MappedGraph
 from nefele.losses.base import DualPoint, Duals
+from nefele.penalties import Penalty
 from nefele.program import Program, Sum, largest, total
 
 Index = NDArray[np.int64]
@@ -146,8 +147,6 @@ def certify(
     if duals is not None:
         dual.adopt(duals, w)
     only_flow = firm and problem.penalty.is_norm and problem.coupled
-    unit = 0.0 if only_flow else (yield from typical(problem, w))
-    system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
     x, near, rough, before = None, None, 0, [np.inf, np.inf]
     bounded = problem.coupled and problem.penalty.bounded
     if not bounded and tol > 0 and (fed := routed(problem, dual, u, out, spend)) is not None:
@@ -155,6 +154,8 @@ def certify(
         if solved and found.gap_abs <= tol * abs(objective):
             return found
         fed.undo()
+    unit = 0.0 if only_flow else (yield from typical(problem, w))
+    system = FlowOnly(problem) if only_flow else LossAndFlow(problem, unit, direct)
     while bounded and rough < _ROUNDS:
         x, give = yield from system.solve(dual, u, out, _ROUGH, last=near)
         next_one = system.following(dual)
@@ -229,8 +230,11 @@ def bound(
         dual.settle(x)
     if not np.isfinite(dual.domain_ratio()).all():
         dual.tidy()  # what that changes is part of `off`
-    off = dual.flow() + problem.outflow(u)
+    off = dual.flow()
+    off += problem.outflow(u)
     np.abs(off, out=off)
+    # With an indicator of balls, that the flow is inside them is all: see `_shrinkage`.
+    norm = problem.penalty.is_norm and type(problem.penalty).conjugate is Penalty.conjugate
     far, moved = yield Sum(np.array([_column_max(rows) for rows in (w, x)]), largest=True)
     radius = 2 * far + (0.0 if only_flow else moved)
 
@@ -240,7 +244,7 @@ def bound(
         nodes = theta[parts][problem.own]
         leak = float(nodes @ off @ radius)
         lower = float(-dual.conjugate(nodes).sum() - leak)
-        if problem.coupled:
+        if problem.coupled and not norm:
             penalty = problem.penalty.at(on)
             lower -= float(penalty.conjugate(flow[on], problem.scale[on]).sum())
         lower, leak = (yield Sum(np.array([lower, leak]))).tolist()
@@ -264,7 +268,7 @@ def _scaled(problem: Posed, u: Array, theta: Array, solved: NDArray[np.bool_]) -
 def _shrinkage(problem: Posed, u: Array, dual: DualPoint) -> Program[Array]:
     """Factor <= 1 for each component that brings the dual into its domain."""
     ratio = np.maximum(_group_max(problem, problem.own, dual.domain_ratio()), 1.0)
-    if problem.coupled:
+    if problem.coupled and problem.penalty.bounded:
         edges = problem.penalty.domain_ratio(u, problem.scale)
         ratio = np.maximum(ratio, _group_max(problem, problem.graph.head, edges))
     return 1.0 / (yield Sum(ratio, largest=True))

@@ -10,7 +10,10 @@ from nefele.penalties.base import Penalty
 
 def row_norm(v: Array) -> Array:
     """Euclidean norm of each row."""
-    return np.abs(v[:, 0]) if v.shape[1] == 1 else np.sqrt(np.einsum("ij,ij->i", v, v))
+    if v.shape[1] == 1:
+        return np.abs(v[:, 0])
+    square = np.einsum("ij,ij->i", v, v)
+    return np.asarray(np.sqrt(square, out=square))
 
 
 def project_rows(v: Array, radius: Array) -> Array:
