@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from nefele._checks import Array, as_float_array, check_name
 from nefele._html import count, facts
 from nefele._ids import IdIndex, as_ids, describe, distinct, unknown_ids_message
+from nefele._kernels.short_rows import row_largest
 
 Index = NDArray[np.int64]
 
@@ -282,6 +283,22 @@ class Graph:
 
         out = np.empty((self.n_edges, w.shape[1]))
         differences(self.ptr, self.tail, np.ascontiguousarray(w), out)
+        return out
+
+    def alike(self, w: Array, most: float = 0.0) -> NDArray[np.bool_]:
+        """Edges over which no entry of w differs by more than `most`, shape (n_edges,).
+
+        Parameters
+        ----------
+        w : array of shape (n_nodes, d)
+        most : float
+        """
+        if self.n_edges < _COMPILED or not self.plain or w.dtype != float or w.ndim != 2:
+            return np.asarray(row_largest(self.diff(w)) <= most)
+        from nefele._kernels.edges import alike
+
+        out = np.empty(self.n_edges, dtype=bool)
+        alike(self.ptr, self.tail, np.ascontiguousarray(w), most, out)
         return out
 
     def div(self, u: Array) -> Array:

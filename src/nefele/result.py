@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_number
 from nefele._html import count, facts
-from nefele._kernels.short_rows import row_largest
 from nefele.graph import Graph
 from nefele.problem import Problem
 
@@ -261,8 +260,7 @@ def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]
     check_number(tol, "tol", low=0.0)
     spread = float(np.ptp(w, axis=0).max(initial=0.0))
     rounding = _ROUNDING * float(np.abs(w).max(initial=0.0))
-    equal = row_largest(graph.diff(w)) <= max(tol * spread, rounding)
-    return graph.joined(equal)
+    return graph.joined(graph.alike(w, max(tol * spread, rounding)))
 
 
 class Scaled(Protocol):

@@ -27,6 +27,18 @@ def differences(ptr, tail, w, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def alike(ptr, tail, w, most, out):  # type: ignore[no-untyped-def]
+    """out_e: whether no entry of w_i - w_j is larger than `most`."""
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            out[e], j = True, tail[e]
+            for r in range(w.shape[1]):
+                if not abs(w[i, r] - w[j, r]) <= most:
+                    out[e] = False
+                    break
+
+
+@kernel
 def divergence(ptr, tail, u, out):  # type: ignore[no-untyped-def]
     """Add what flows out of each node, minus what flows in, to out."""
     for i in range(len(ptr) - 1):

@@ -219,19 +219,20 @@ def bound(
     w: Array,
     objective: float,
     only_flow: bool,
+    out: Array | None = None,
 ) -> Program[tuple[Certificate, bool]]:
     """The lower bound of the corrected dual point, and whether its equation holds everywhere.
 
-    The flow u is corrected already, and may change further.
+    The flow u is corrected already, and may change further; `out` is D^T u where that is known.
     """
     parts, on = problem.parts, problem.counted
-    dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
+    given, dual, x, u = u, copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
     if not np.isfinite(dual.domain_ratio()).all():
         dual.tidy()  # what that changes is part of `off`
     off = dual.flow()
-    off += problem.outflow(u)
+    off += problem.outflow(u) if out is None or u is not given else out
     np.abs(off, out=off)
     # With an indicator of balls, that the flow is inside them is all: see `_shrinkage`.
     norm = problem.penalty.is_norm and type(problem.penalty).conjugate is Penalty.conjugate

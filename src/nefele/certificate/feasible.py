@@ -12,7 +12,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.certificate.bound import Certificate, bound, objective_of
-from nefele.certificate.correction import fenchel_young
+from nefele.certificate.correction import fenchel_young, variation
 from nefele.certificate.posed import Posed, inside
 from nefele.losses.base import Duals
 from nefele.losses.quadratic import QuadraticDual
@@ -28,15 +28,18 @@ def certify_feasible(problem: Posed, w: Array, u: Array, tol: float = np.inf) ->
     if not (problem.whole and problem.coupled):
         return None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        objective = run_alone(objective_of(problem, w, w))
-        if fenchel_young(problem, u, w) > tol * abs(objective):
-            return None
+        rise = variation(problem, w)
+        objective = float(problem.loss.value(w).sum() + rise)
         out = problem.outflow(u)
+        inner = float(np.vdot(out, w))  # <u, D w>; the conjugate of a norm is zero in its ball
+        left = rise - inner if problem.penalty.is_norm else fenchel_young(problem, u, w)
+        if left > tol * abs(objective):
+            return None
         dual = problem.loss.dual_point(w, -out)
         if not isinstance(dual, QuadraticDual):
             return None
         x = dual.point - dual.loss.least_norm(dual.loss.b - out)
-        found, feasible = run_alone(bound(problem, dual, u, x, w, objective, False))
+        found, feasible = run_alone(bound(problem, dual, u, x, w, objective, False, out))
     return found if feasible else None
 
 

@@ -29,7 +29,7 @@ Callback = Callable[[Record], Any]
 
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
-_NEAR = 10.0  # guessed gap of a start, in units of the tolerance, up to which it is examined
+_NEAR = 1.5  # guessed gap of a start, in units of the tolerance, up to which it is examined
 
 
 def run(
@@ -225,8 +225,9 @@ class _Loop:
         problem = self.problem
         if not problem.loss.smooth or u0.size < _LARGE:
             return True
-        guess = relative_gap(problem, problem.objective(w0), estimate(problem, w0, u0))
-        return guess <= _NEAR * tol
+        objective = problem.objective(w0)
+        guess = estimate(problem, w0, u0, _NEAR * tol * abs(objective))
+        return relative_gap(problem, objective, guess) <= _NEAR * tol
 
     def reached(self) -> Status | None:
         """How the solve may end well now: by a proof or, without certificates, by a guess."""
