@@ -43,6 +43,16 @@ def test_the_result_is_that_of_one_process_and_says_what_it_cost(problem, alone)
     assert costs.imbalance >= 1 and "bound by" in str(costs)
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_large_problem_is_certified_by_parts_as_it_is_by_one_process(parts):
+    """Large enough for compiled systems, and for rounds that begin with what the last has left."""
+    target = posed(side=83, weights=False)
+    whole = solve(target, STEPS, tol=None, max_iter=60)
+    result = by_parts(target, 60, parts)
+    assert np.array_equal(result.w, whole.w) and 0 < whole.gap < 0.1
+    assert result.gap == pytest.approx(whole.gap, rel=0, abs=1e-9)
+
+
 def test_a_tolerance_is_reached_and_the_callback_told(problem):
     seen = []
     result = solve(problem, tol=1e-4, engine="in_process", parts=2, callback=seen.append)

@@ -69,6 +69,8 @@ class LossAndFlow:
         self._edges: Array | None = None
         self._next: Array | None = None
         self._metric: Array | None = None
+        self._known: Array | None = None  # a part's metric, and the same in the order of its graph
+        self._there = np.zeros(0)
         self._stiffest = 0.0
         self._halo: NDArray[np.bool_] | None = None
         if not problem.whole:
@@ -107,7 +109,10 @@ class LossAndFlow:
             return _mapped_solve(graph, penalty, give, metric, right, u.shape[1]), give
         if problem.whole:  # memory to use again: to touch new pages takes longer than the sums
             self._right = right
-        right, metric = problem.placed(right), problem.placed(metric)
+        else:
+            if metric is not self._known:
+                self._known, self._there = metric, problem.placed(metric)
+            right, metric = problem.placed(right), self._there
         if self._pattern is not None:
             x, self.exact = self._by_factors(metric, give, right, rtol)
             if x is not None:
