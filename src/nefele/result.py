@@ -258,9 +258,16 @@ class Result:
 def equal_groups(graph: Graph, w: Array, tol: float = 1e-5) -> NDArray[np.int64]:
     """Labels of the groups of connected nodes with equal rows of w, see `Result.clusters`."""
     check_number(tol, "tol", low=0.0)
-    spread = float(np.ptp(w, axis=0).max(initial=0.0))
+    return groups_within(graph, w, tol * float(np.ptp(w, axis=0).max(initial=0.0)))
+
+
+def groups_within(graph: Graph, w: Array, most: float) -> NDArray[np.int64]:
+    """Labels of the groups of connected nodes that differ from a neighbour by at most so much.
+
+    Rounding errors make no difference.
+    """
     rounding = _ROUNDING * float(np.abs(w).max(initial=0.0))
-    return graph.joined(graph.alike(w, max(tol * spread, rounding)))
+    return graph.joined(graph.alike(w, max(most, rounding)))
 
 
 class Scaled(Protocol):

@@ -19,7 +19,7 @@ from nefele.graph import Graph
 from nefele.paths.critical import consensus, critical_lam, local_fits, spread
 from nefele.paths.follow import follow
 from nefele.problem import Problem
-from nefele.result import ConvergenceWarning, Result, Status, equal_groups
+from nefele.result import ConvergenceWarning, Result, Status, equal_groups, groups_within
 
 _DEPTH = 1e-3  # least lam of a path relative to lam_max
 _SAME = 1e-5  # difference, relative to the local fits' spread, up to which neighbours are equal
@@ -287,8 +287,7 @@ class _Point:
 
 def clusters_at(graph: Graph, w: Array, unit: float) -> NDArray[np.int64]:
     """Labels of equal neighbours, equal in this unit: at consensus a point's spread is rounding."""
-    spread = float(np.ptp(w, axis=0).max(initial=0.0))
-    return equal_groups(graph, w, _SAME * unit / spread if unit * spread > 0 else _SAME)
+    return groups_within(graph, w, _SAME * unit) if unit > 0 else equal_groups(graph, w, _SAME)
 
 
 def _warn(notes: dict[str, type[Warning]], lams: Array, points: list[_Point], tol: float) -> None:
