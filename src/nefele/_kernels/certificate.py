@@ -94,6 +94,16 @@ def room(u, scale, unit, least, most, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def lengths(u, scale, out):  # type: ignore[no-untyped-def]
+    """out_e = ||u_e|| / scale_e."""
+    for e in range(len(u)):
+        size = 0.0
+        for r in range(u.shape[1]):
+            size += u[e, r] * u[e, r]
+        out[e] = np.sqrt(size) / scale[e]
+
+
+@kernel
 def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
     """Out = u - C D x."""
     d = len(dims) if len(dims) > 0 else x.shape[1]

@@ -7,6 +7,8 @@ import numpy as np
 from nefele._checks import Array
 from nefele.penalties.base import Penalty
 
+_COMPILED = 20_000  # numbers from which a compiled loop pays off
+
 
 def row_norm(v: Array) -> Array:
     """Euclidean norm of each row."""
@@ -46,6 +48,15 @@ class L2Norm(Penalty):
 
     def dual_norm(self, u: Array) -> Array:
         return row_norm(u)
+
+    def domain_ratio(self, u: Array, scale: Array) -> Array:
+        if u.size < _COMPILED or u.dtype != float or not u.flags.c_contiguous:
+            return row_norm(u) / scale
+        from nefele._kernels.certificate import lengths
+
+        out = np.empty(len(u))
+        lengths(u, scale, out)
+        return out
 
     def prox_conjugate(self, v: Array, scale: Array, step: Array) -> Array:
         return project_rows(v, scale)
