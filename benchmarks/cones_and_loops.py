@@ -104,9 +104,11 @@ def along_lam(report) -> None:
     if fine[1].converged and coarse[1].converged:
         report.figure("c fine", fine[0] / coarse[0])
     path(instances.c(), n_lams=6)  # loads what only paths use
-    seconds, found = clock(lambda: path(instances.c(), n_lams=50))
-    middle = float(found.lams[len(found) // 2])
-    cold = least(lambda: ours(lambda: instances.c(lam=middle), 1e-4))[0]
+    middle = float(path(instances.c(), n_lams=50).lams[25])
+    (seconds, found), (cold, _) = duel(
+        lambda: clock(lambda: path(instances.c(), n_lams=50)),
+        lambda: ours(lambda: instances.c(lam=middle), 1e-4),
+    )
     report.row(f"one solve to 1e-4 at lam {middle:.3g}, the middle of 50", f"{cold:.3g}", "")
     report.row("path of 50 lams, 1e-4 each", f"{seconds:.3g}", f"{seconds / cold:.2f}")
     if found.converged:

@@ -36,7 +36,7 @@ TARGETS = (
     Target("e 1e-4", "e, l2, 1e-4: compiled iterations", 800, False),
     Target("kernel", "e: bandwidth of the kernel, % of triad", 70),
     Target("exponent", "exponent of the iteration's time, 10k to 1M nodes", 1.05, False),
-    Target("path", "c: 50 lams over one cold solve at the middle lam", 8, False),
+    Target("path", "c: 50 lams over one cold solve at the middle lam", 10, False),
     Target("prox 10 5", "logistic prox, 10 rows, d = 5: times faster than L-BFGS per node", 50),
     Target("prox 50 10", "logistic prox, 50 rows, d = 10: times faster than L-BFGS per node", 50),
     Target("logistic 30", "logistic, grid 30 x 30, 1e-6: times faster than Clarabel", 5),

@@ -1,11 +1,15 @@
-"""Sums over edges and rows of large problems, in one pass each."""
+"""Sums over edges and rows of large problems, in one pass each.
+
+`dims` is a tuple of length d for compiled rows (`nefele._kernels.rows`) or None for any d. Edges
+are stored by owner: those of node i are ptr[i] to ptr[i + 1].
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nefele._kernels.compiled import kernel
-from nefele._kernels.rows import dot, load, store
+from nefele._kernels.compiled import inlined, kernel
+from nefele._kernels.rows import absolute, dot, farther, load, square, store, zeros
 
 
 @kernel
@@ -17,7 +21,7 @@ def shift(  # type: ignore[no-untyped-def]
     Adds D^T out to div, and returns how far it was outside, and sum_e lam A_e phi(D w) -
     <out, D w>, phi the dual of that norm: all that a round of corrections needs, in one pass.
     """
-    d = len(dims) if len(dims) > 0 else x.shape[1]
+    d = x.shape[1] if dims is None else len(dims)
     single = give.shape[1] == 1
     outside, spare = 0.0, 0.0
     for i in range(len(ptr) - 1):
@@ -105,25 +109,50 @@ def lengths(u, scale, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def correct(dims, ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
-    """Out = u - C D x."""
-    d = len(dims) if len(dims) > 0 else x.shape[1]
+    """Out = u - C D x; compiled rows for one weight per edge."""
+    if dims is None:
+        _correct_any(ptr, tail, give, x, u, out)
+        return
+    for i in range(len(ptr) - 1):
+        here = load(x, i, dims)
+        for e in range(ptr[i], ptr[i + 1]):
+            store(out, e, load(u, e, dims) - give[e, 0] * (here - load(x, tail[e], dims)))
+
+
+@inlined
+def _correct_any(ptr, tail, give, x, u, out):  # type: ignore[no-untyped-def]
     single = give.shape[1] == 1
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j = tail[e]
-            for r in range(d):
+            for r in range(x.shape[1]):
                 out[e, r] = u[e, r] - (give[e, 0] if single else give[e, r]) * (x[i, r] - x[j, r])
 
 
 @kernel
 def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
     """sum_e lam A_e phi(w_i - w_j), phi the l2 norm (kind 0), the l1 norm (1), ||.||^2 / 2 (2)."""
-    d = len(dims) if len(dims) > 0 else w.shape[1]
+    if dims is None:
+        return _variation_any(kind, ptr, tail, scale, w)
+    total = 0.0
+    for i in range(len(ptr) - 1):
+        here = load(w, i, dims)
+        for e in range(ptr[i], ptr[i + 1]):
+            step = here - load(w, tail[e], dims)
+            rise = absolute(step) if kind == 1 else square(step)
+            if kind == 0:
+                rise = np.sqrt(rise)
+            total += scale[e] * (0.5 * rise if kind == 2 else rise)
+    return total
+
+
+@inlined
+def _variation_any(kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j, rise = tail[e], 0.0
-            for r in range(d):
+            for r in range(w.shape[1]):
                 step = w[i, r] - w[j, r]
                 rise += abs(step) if kind == 1 else step * step
             if kind == 0:
@@ -135,12 +164,25 @@ def variation(dims, kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
 @kernel
 def spare(dims, kind, ptr, tail, scale, w, u):  # type: ignore[no-untyped-def]
     """sum_e lam A_e phi(D w) - <u, D w>, phi the l2 norm (kind 0) or the l1 norm (1)."""
-    d = len(dims) if len(dims) > 0 else w.shape[1]
+    if dims is None:
+        return _spare_any(kind, ptr, tail, scale, w, u)
+    total = 0.0
+    for i in range(len(ptr) - 1):
+        here = load(w, i, dims)
+        for e in range(ptr[i], ptr[i + 1]):
+            step = here - load(w, tail[e], dims)
+            rise = np.sqrt(square(step)) if kind == 0 else absolute(step)
+            total += scale[e] * rise - dot(load(u, e, dims), step)
+    return total
+
+
+@inlined
+def _spare_any(kind, ptr, tail, scale, w, u):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j, rise, inner = tail[e], 0.0, 0.0
-            for r in range(d):
+            for r in range(w.shape[1]):
                 step = w[i, r] - w[j, r]
                 inner += u[e, r] * step
                 rise += step * step if kind == 0 else abs(step)
@@ -189,12 +231,16 @@ def squared_sizes(H, b, p, out):  # type: ignore[no-untyped-def]
 @kernel
 def tensions(dims, ptr, tail, scale, w, out):  # type: ignore[no-untyped-def]
     """out_e = lam A_e (w_i - w_j)."""
-    d = len(dims) if len(dims) > 0 else w.shape[1]
+    if dims is not None:
+        for i in range(len(ptr) - 1):
+            here = load(w, i, dims)
+            for e in range(ptr[i], ptr[i + 1]):
+                store(out, e, scale[e] * (here - load(w, tail[e], dims)))
+        return
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
-            j = tail[e]
-            for r in range(d):
-                out[e, r] = scale[e] * (w[i, r] - w[j, r])
+            for r in range(w.shape[1]):
+                out[e, r] = scale[e] * (w[i, r] - w[tail[e], r])
 
 
 @kernel
@@ -222,10 +268,14 @@ def pulls(X, a, ptr, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def largest(values):  # type: ignore[no-untyped-def]
-    """Largest absolute value of each column."""
-    out = np.zeros(values.shape[1])
+def largest(dims, values, out):  # type: ignore[no-untyped-def]
+    """Largest absolute value of each column, into the single row of out, zero before."""
+    if dims is not None:
+        most = zeros(dims)
+        for i in range(len(values)):
+            most = farther(load(values, i, dims), most)
+        store(out, 0, most)
+        return
     for i in range(len(values)):
         for k in range(values.shape[1]):
-            out[k] = max(out[k], abs(values[i, k]))
-    return out
+            out[0, k] = max(out[0, k], abs(values[i, k]))

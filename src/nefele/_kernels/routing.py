@@ -82,23 +82,21 @@ def send(depth, head, tail, level, link, r, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take(H, level, r, x):  # type: ignore[no-untyped-def]
-    """x_i = H_i^-1 r_i at the takers, zero elsewhere."""
+def take(H, level, r):  # type: ignore[no-untyped-def]
+    """r_i becomes H_i^-1 r_i at the takers, zero elsewhere."""
     d = H.shape[1]
-    a, inverse, v = np.empty((d, d)), np.empty(d), np.empty(d)
+    a, inverse = np.empty((d, d)), np.empty(d)
     for i in range(len(H)):
         if level[i] != 0:
-            x[i] = 0.0
+            r[i] = 0.0
             continue
         _factorise(H, i, a, inverse)
         for c in range(d):
-            total = r[i, c]
             for k in range(c):
-                total -= a[c, k] * v[k]
-            v[c] = total * inverse[c]
+                r[i, c] -= a[c, k] * r[i, k]
+            r[i, c] *= inverse[c]
         for c in range(d - 1, -1, -1):
             total = 0.0
             for k in range(c + 1, d):
-                total += a[k, c] * v[k]
-            v[c] -= total * inverse[c]
-            x[i, c] = v[c]
+                total += a[k, c] * r[i, k]
+            r[i, c] -= total * inverse[c]

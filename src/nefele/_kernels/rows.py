@@ -167,6 +167,41 @@ def square(typing, row):  # type: ignore[no-untyped-def]
     return types.float64(row), code
 
 
+def _magnitude(builder: Any, x: Any) -> Any:
+    """The absolute values of a vector's entries."""
+    name = f"llvm.fabs.v{x.type.count}f64"
+    kind = ir.FunctionType(x.type, [x.type])
+    fabs = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(fabs, [x])
+
+
+@intrinsic
+def absolute(typing, row):  # type: ignore[no-untyped-def]
+    """Sum of the absolute values of the entries."""
+
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        total = ir.Constant(_NUMBER, 0.0)
+        for x in _parts(builder, args[0]):
+            total = _add_up(builder, total, _magnitude(builder, x))
+        return total
+
+    return types.float64(row), code
+
+
+@intrinsic
+def farther(typing, row, most):  # type: ignore[no-untyped-def]
+    """The absolute values of a row's entries where they are larger than those of `most`."""
+
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        def larger(x: Any, y: Any) -> Any:
+            x = _magnitude(builder, x)
+            return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+        return _each(builder, larger, *args)
+
+    return row(row, most), code
+
+
 @intrinsic
 def clip(typing, row, bound):  # type: ignore[no-untyped-def]
     """Entries limited to [-bound, bound]."""

@@ -308,8 +308,11 @@ def _column_max(values: Array) -> Array:
     """Largest absolute value of each column, without a copy of all absolute values."""
     if values.ndim == 2 and values.size >= COMPILED:
         from nefele._kernels.certificate import largest
+        from nefele._kernels.laplacian import as_dims
 
-        return np.asarray(largest(values))
+        out = np.zeros((1, values.shape[1]))
+        largest(as_dims(values.shape[1]), values, out)
+        return out[0]
     return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
 
 

@@ -46,7 +46,6 @@ _STIFF = 1e8  # most give of an edge relative to the losses' curvature: keeps th
 _LEAST = 0.02  # least share of a ball that counts as room
 _DIGITS = 1e-14  # accuracy of a factorised system over linear maps
 _DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
-_UNROLLED = 8  # parameters up to which loops over them are unrolled
 _COMPILED_NORMS = {L2Norm: 0, L1Norm: 1}
 _COMPILED_PENALTIES = {**_COMPILED_NORMS, SquaredL2: 2}
 
@@ -148,7 +147,7 @@ class LossAndFlow:
         linear = isinstance(dual, QuadraticDual) and type(problem.penalty) is L2Norm
         if not (linear and self._metric is not None and self._pattern is None):
             return None
-        fits = problem.whole and problem.graph.plain and problem.d <= _UNROLLED
+        fits = problem.whole and problem.graph.plain and _dims(problem) is not None
         if not (fits and self._right is not None and self._right.size >= COMPILED):
             return None
         new = np.empty((problem.graph.n_edges, 1)) if self._next is None else self._next
@@ -255,7 +254,8 @@ def corrected(problem: Posed, u: Array, give: Array, x: Array, room: Array | Non
         from nefele._kernels.certificate import correct
 
         graph, out = problem.graph, np.empty_like(u) if room is None else room
-        correct(_dims(problem), graph.ptr, graph.tail, give, x, u, out)
+        dims = _dims(problem, give.shape[1])
+        correct(dims, graph.ptr, graph.tail, give, x, u, out)
         return out
     return u - problem.penalty.mix(give * problem.graph.diff(x))
 
@@ -283,8 +283,10 @@ def smooth_flow(problem: Posed, w: Array) -> Array:
     return out
 
 
-def _dims(problem: Posed) -> tuple[int, ...]:
-    return (0,) * problem.d if problem.d <= _UNROLLED else ()
+def _dims(problem: Posed, weights: int = 1) -> tuple[int, ...] | None:
+    from nefele._kernels.laplacian import as_dims
+
+    return as_dims(problem.d, weights)
 
 
 class Shifted(NamedTuple):
@@ -346,7 +348,7 @@ def shift_flow(
             return Shifted(flow, found[0], found[1], left, following.give)
         out = np.empty_like(x) if room[1] is None else room[1]
         out[:] = 0.0
-        if kind == 0 and dims and give.shape[1] == 1:
+        if kind == 0 and dims is not None and give.shape[1] == 1:
             nothing = (False, give, 1.0, 0.0, 0.0)
             found = shift_rows(dims, _DEPTH, *arrays, out, nothing)
         else:

@@ -59,7 +59,7 @@ def routed(
     if lost.any() and (missing[lost & (graph.degree > 0)] != 0).any():
         return None
     links = link[level > 0]
-    flow, x, before = u if spend else u.copy(), np.empty_like(missing), u[links]
+    flow, before = u if spend else u.copy(), u[links]
     routing.send(depth, graph.head, graph.tail, level, link, missing, flow)
-    routing.take(H, level, missing, x)
-    return Routed(flow, x, links, before)
+    routing.take(H, level, missing)
+    return Routed(flow, missing, links, before)
