@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from nefele.runs import results
+from nefele.solvers import Solver
 from tests.e2e.commands import FIT, START, edges, refused, run, weather
 
 FAST = ("--alpha", "1", "--n-alphas", "2")
@@ -146,7 +147,9 @@ def test_predict_does_not_advise_to_leave_features_out(home):
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
-def test_an_out_of_reach_tolerance_is_exit_code_1(home, penalty):
+def test_an_out_of_reach_tolerance_is_exit_code_1(home, penalty, monkeypatch):
+    # A gap may be zero to the last digit, by luck; two iterations do not have that luck.
+    monkeypatch.setattr(Solver, "max_iter", 2)
     args = (*FIRST[:-5], "strict", *FAST, "--tol", "1e-300", "--penalty", penalty)
     done = run(*args, cwd=home)
     assert done.returncode == 1 and "Warning: not trustworthy" in done.stderr

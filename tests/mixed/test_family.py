@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import nefele
 from nefele import graphs
 from nefele.mixed.columns import Table, columns_of, thin
 from nefele.mixed.coupling import Joined
@@ -140,3 +141,18 @@ def test_curves_are_compared_with_the_same_without_them():
     family, best = chosen(table(curve=1.5, slope=0.3, level=1.0), curves=True)
     names = [t.name for t in family.tried if t.columns.smooth is not None]
     assert names == [best.name]
+
+
+@pytest.mark.parametrize("unit", [0.3, 1 / 3, 3.14, 1000.0])
+def test_the_choice_does_not_depend_on_the_unit_of_the_target(unit):
+    """Nor on rounding: likelihoods that are compared have converged."""
+    states = nefele.datasets.load_states()
+
+    def chosen(y):
+        model = nefele.GTVRegressorCV(states.graph)
+        return model.fit(states.X[:, :4], y, node_ids=states.node_ids)
+
+    one, other = chosen(states.y), chosen(unit * states.y)
+    assert one.coupling_ == other.coupling_
+    aic = [np.array([tried["aic"] for tried in model.candidates_]) for model in (one, other)]
+    np.testing.assert_allclose(aic[0] - aic[0][0], aic[1] - aic[1][0], atol=0.3)

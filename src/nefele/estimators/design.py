@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_name
 from nefele._ids import distinct
+from nefele._kernels.groups import group_means
 from nefele.data import LocalData
 from nefele.estimators.layout import Layout, with_centre
 from nefele.estimators.packing import Rows, packed
@@ -103,8 +104,19 @@ class Design:
 
         Nothing determines what is not coupled at a node without rows: with `fill` it is the mean
         over the nodes with rows of the component (of the graph, if these have none). Leave that
-        out where w is not one model per node of the problem's graph.
+        out where w is not one model per node of the problem's graph. The same intercept more for
+        all classes says nothing: their mean over each component is zero.
         """
+        coef, intercept = self._to_units(w, fill)
+        if self.n_outputs > 1 and self.fit_intercept:
+            parts = self.problem.graph.components
+            one_each = len(parts) == len(w)
+            intercept -= (group_means(parts, intercept) if one_each else intercept).mean(
+                axis=1, keepdims=True
+            )
+        return coef, intercept
+
+    def _to_units(self, w: Array, fill: bool) -> tuple[Array, Array]:
         blocks = w.reshape(len(w), self.n_outputs, len(self.coupled))
         if self.layout is not None:
             coef, intercept, _ = self.layout.to_units(blocks, self.carried)

@@ -18,7 +18,7 @@ from nefele.data import LocalData
 from nefele.graph import Graph
 from nefele.mixed.choice import CORRELATED, INTERCEPTS, ONE, SLOPES, Tried, choose
 from nefele.mixed.columns import Columns, Table, columns_of, thin
-from nefele.mixed.components import FAIR, FINE, Form
+from nefele.mixed.components import FINE, Form
 from nefele.mixed.coupling import DENSE, INVERTED, Apart, Coupling, Index, Joined
 from nefele.mixed.fitting import Fit, fit
 from nefele.mixed.likelihood import Likelihood
@@ -141,8 +141,7 @@ class Family:
             return best
         start = best.fit
         args = (start.personal, start.found.form, best.coupling, start)
-        tol = FAIR if best.rho else FINE
-        return replace(best, fit=fit(best.columns.data, self.response, *args, tol=tol))
+        return replace(best, fit=fit(best.columns.data, self.response, *args, tol=FINE))
 
     def _with_curves(self, best: Tried) -> Columns | None:
         """The columns with curves of those features whose likelihood rises by a slight one."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.mixed.components import FAIR, ROUGH, Estimate, Form, estimate
+from nefele.mixed.components import FAIR, Estimate, Form, estimate
 from nefele.mixed.coupling import Coupling, Index
 from nefele.mixed.leave_out import left_out, predictions
 from nefele.mixed.likelihood import Likelihood
@@ -65,7 +65,7 @@ def fit(
     start: Fit | None = None,
     *,
     nested: Fit | None = None,
-    tol: float = ROUGH,
+    tol: float = FAIR,
     sums: Statistics | None = None,
 ) -> Fit:
     """Estimate the components, by penalised quasi-likelihood where the target is not normal.
@@ -101,7 +101,7 @@ def fit(
         return Fit(found, data, personal, predictions(data, personal, found), unit, weight, data.y)
     near = nested if start is None else start
     eta = response.start(data.y) if near is None else near.eta
-    same = _SAME if tol > FAIR else 1e-2 * _SAME
+    same = _SAME if tol >= FAIR else 1e-2 * _SAME
     for _ in range(_ROUNDS):
         z, w = response.linear(eta, data.y)
         linear = LocalData(data.X, z, data.ptr, data.ids, sample_weight=weight * w)
