@@ -15,8 +15,8 @@ from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
 
 _COMPILED = 1000  # numbers in X from which compiled loops pay off
-_LARGE = 200_000  # numbers in X from which sums of products of few rows take long
-_FEW = 16  # parameters up to which that is so
+_LARGE = 20_000  # numbers in X from which sums over rows take long beside loading compiled ones
+_FEW = 16  # parameters up to which products of few rows do
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,13 @@ class BoundPointwise(BoundRows):
         )
 
     def predict(self, w: Array) -> Array:
-        return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
+        if not self._many_rows:
+            return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
+        from nefele._kernels.certificate import predictions
+
+        out = np.empty(self.data.n_rows)
+        predictions(self.data.X, self.data.ptr, np.ascontiguousarray(w), out)
+        return out
 
     def pull(self, a: Array) -> Array:
         if not self._many_rows:
