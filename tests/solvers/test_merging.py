@@ -159,8 +159,7 @@ def test_a_resumed_solve_comes_to_the_same_optimum(tmp_path):
     problem = pulled(moons(300), 2.0)
     whole = solve(problem, Merging(), tol=1e-9)
     file = tmp_path / "state.npz"
-    with pytest.warns(UserWarning, match="max_iter"):
-        solve(problem, Merging(), tol=1e-14, max_iter=30, checkpoint=file)
+    solve(problem, Merging(), tol=None, max_iter=30, checkpoint=file)  # whatever its gap is
     result = solve(problem, Merging(), tol=1e-9, resume=file)
     assert result.converged
     assert np.isclose(result.objective, whole.objective, rtol=1e-8)

@@ -34,6 +34,15 @@ class SmallGraph:
             self.columns = np.concatenate([k, graph.tail, graph.head])
             self.ends = abs(graph.incidence_t)
 
+    @classmethod
+    def of(cls, graph: Graph, d: int) -> SmallGraph:
+        """The pattern for a graph, found once: a graph keeps what was derived from it."""
+        known = vars(graph).setdefault("_small", {})
+        if d not in known:
+            known[d] = cls(graph, d)
+        found: SmallGraph = known[d]
+        return found
+
     @cached_property
     def fronts(self) -> Fronts:
         """Those of the graph: to find known ones each time would compare graphs each time."""
@@ -72,9 +81,12 @@ class SmallGraph:
                 'Use solver="auto".'
             )
 
-    def factorise(self, metric: Array, C: Array) -> SmallFactor:
-        """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d)."""
-        return SmallFactor(self, metric, C)
+    def factorise(self, metric: Array, C: Array, ridge: float = _RIDGES[0]) -> SmallFactor:
+        """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d).
+
+        At least this `ridge`, relative to a unit diagonal, is added.
+        """
+        return SmallFactor(self, metric, C, ridge)
 
     def scaled(self, metric: Array, C: Array) -> tuple[Array, Array]:
         """Blocks of nodes and edges scaled to a unit diagonal, and the root of what it was."""
@@ -108,11 +120,11 @@ class SmallGraph:
 class SmallFactor:
     """The factors of the matrix, scaled to a unit diagonal and as little regularised as works."""
 
-    def __init__(self, pattern: SmallGraph, metric: Array, C: Array) -> None:
+    def __init__(self, pattern: SmallGraph, metric: Array, C: Array, least: float) -> None:
         self.pattern, self.C = pattern, np.ascontiguousarray(C)
         blocks, self.root = pattern.scaled(np.ascontiguousarray(metric), self.C)
         factor = _dense_factor if pattern.dense else _sparse_factor
-        for ridge in _RIDGES:
+        for ridge in (least, *(ridge for ridge in _RIDGES if ridge > least)):
             try:
                 self._apply = factor(pattern, blocks, ridge)
                 return

@@ -124,7 +124,7 @@ class Newton(Solver[NewtonState]):
         if isinstance(graph, MappedGraph):
             state.system = OperatorSystem(graph, problem.d)
         else:
-            state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+            state.system = Forest.of(graph) or SmallGraph.of(graph, problem.d)
         state.exact = has_end(problem)
         self._begin(problem, state, value)
         return state

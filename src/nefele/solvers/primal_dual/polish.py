@@ -18,6 +18,7 @@ from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
 from nefele._kernels.short_rows import row_all, row_largest
+from nefele._systems.direct import SmallGraph
 from nefele.problem import Problem
 
 Index = NDArray[np.int64]
@@ -128,15 +129,17 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
     slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(problem, diff))
-    right = -np.bincount(groups.ravel(), slope.ravel(), k)
     hess = problem.loss.hess(w)
     if hess is None:
         return None
+    active = np.flatnonzero((row_largest(diff) > 0) | (not penalty.bounded))
+    bend = scale[active, None, None] * penalty.curvature(diff[active])
+    if k == groups.size and len(active) == graph.n_edges:
+        return _unfused_step(problem, hess, bend, -slope, ridge)
+    right = -np.bincount(groups.ravel(), slope.ravel(), k)
     members, summed = _summed(groups, hess, penalty.entrywise)
     parts = [(*_pairs(members, members), summed.ravel())]
-    active = np.flatnonzero(row_largest(diff) > 0)
     if active.size:
-        bend = scale[active, None, None] * penalty.curvature(diff[active])
         ends = (groups[graph.head[active]], groups[graph.tail[active]])
         for a, first in enumerate(ends):
             for b, second in enumerate(ends):
@@ -145,6 +148,17 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     rows, columns, values = (np.concatenate(p) for p in zip(*parts, strict=True))
     step = _solve(rows, columns, values, k, right, ridge)
     return None if step is None else step[groups]
+
+
+def _unfused_step(
+    problem: Problem, hess: Array, bend: Array, right: Array, ridge: float
+) -> Array | None:
+    """The Newton direction where nothing is fused: blocks of nodes and edges, as they are."""
+    try:
+        step = SmallGraph.of(problem.graph, problem.d).factorise(hess, bend, ridge).solve(right)[0]
+    except np.linalg.LinAlgError:
+        return None
+    return step if np.isfinite(step).all() else None
 
 
 def _summed(groups: Index, hess: Array, entrywise: bool) -> tuple[Index, Array]:

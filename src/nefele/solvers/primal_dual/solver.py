@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,10 @@ class PrimalDualState(State):
     """The iteration, and what adapting its steps remembers."""
 
     iteration: Plain | Fused  # which moves on; w and u are where it began
-    unit: float  # typical size of parameters
-    size: Array  # expected size of the flow of each edge
-    longest: Array  # most useful step of each node
-    gamma: float  # scale of the steps
+    unit: float = 0.0  # typical size of parameters
+    size: Array = field(default_factory=lambda: np.empty(0))  # expected, of each edge's flow
+    longest: Array = field(default_factory=lambda: np.empty(0))  # most useful step of each node
+    gamma: float = 0.0  # scale of the steps; 0: not known yet
     last: float | None = None  # gap at the last examined point
     pace: float = 0.0  # by how much its logarithm fell in the last stage
     turn: int = -1  # whether gamma is being lowered or raised
@@ -90,13 +90,23 @@ class PrimalDual(Solver[PrimalDualState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> PrimalDualState:
         u = u0.copy()
         w = settled(problem, w0, problem.graph.degree == 0)
+        state = PrimalDualState(w, u, Plain(problem, w, u))
+        if not self.immediate(problem):
+            self._begin(problem, state)
+        return state
+
+    def _begin(self, problem: Problem, state: PrimalDualState) -> None:
+        """Find the first steps; of problems that mostly end at the start when they are needed."""
+        if state.gamma > 0:
+            return
         steps = run_alone(first_steps(problem, self.printed, self.gamma, self._sizes(problem)))
-        iteration: Plain | Fused = Plain(problem, w, u)
         if self.compiled and problem.graph.plain and Fused.fits(problem):
             layout = Layout(problem.graph, good_order(problem.graph))
-            iteration = Fused(problem, w, u, steps.size, layout, is_uniform(problem.scale))
-        iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
-        return PrimalDualState(w, u, iteration, steps.unit, steps.size, steps.longest, steps.gamma)
+            rule = steps.size, layout, is_uniform(problem.scale)
+            state.iteration = Fused(problem, state.w, state.u, *rule)
+        state.iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
+        state.unit, state.size, state.longest = steps.unit, steps.size, steps.longest
+        state.gamma = steps.gamma
 
     def _sizes(self, problem: Problem) -> tuple[float, float] | None:
         """Typical sizes, found once for all lams where losses remember nothing of the search."""
@@ -108,6 +118,7 @@ class PrimalDual(Solver[PrimalDualState]):
         return found
 
     def step(self, problem: Problem, state: PrimalDualState) -> None:
+        self._begin(problem, state)
         state.iteration.step(self.relax)
 
     def certify(
@@ -171,6 +182,8 @@ class PrimalDual(Solver[PrimalDualState]):
         return state.iteration.current()
 
     def scalars(self, state: PrimalDualState) -> dict[str, Any]:
+        if isinstance(state.iteration, Plain):  # as it is until the steps are known
+            self._begin(state.iteration.problem, state)
         return {name: getattr(state, name) for name in _SCALARS}
 
     def arrays(self, state: PrimalDualState) -> dict[str, Array]:
@@ -183,6 +196,7 @@ class PrimalDual(Solver[PrimalDualState]):
         scalars: dict[str, Any],
         arrays: dict[str, Array],
     ) -> None:
+        self._begin(problem, state)
         for name in _SCALARS:
             setattr(state, name, scalars[name])
         check_number(state.gamma, "gamma", low=0.0, strict=True)
@@ -198,6 +212,7 @@ class PrimalDual(Solver[PrimalDualState]):
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
         if self.printed or self.gamma is not None:
             return
+        self._begin(problem, state)
         adapt(state, max(state.guess, gap))
         _set_steps(problem, state)
 
