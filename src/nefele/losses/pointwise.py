@@ -160,22 +160,14 @@ class BoundPointwise(BoundRows):
         if kernel is None or not self.smooth or not self._compiled:
             return super().prox(v, step, start)
         from nefele._kernels import newton
+        from nefele._kernels.logistic import logistic_prox
 
-        data = self.data
-        return newton.newton_prox(
-            getattr(newton, kernel[0]),
-            kernel[1],
-            data.X,
-            data.y,
-            self.offset,
-            data.ptr,
-            data.row_weight,
-            self.labelled,
-            self.ridge,
-            v,
-            step,
-            (v if start is None else start).copy(),
-        )
+        data, z = self.data, (v if start is None else start).copy()
+        rows = data.X, data.y, self.offset, data.ptr, data.row_weight
+        terms = self.labelled, self.ridge, v, step, z
+        if kernel[0] == "LOGISTIC":
+            return np.asarray(logistic_prox(*rows, *terms))
+        return np.asarray(newton.newton_prox(getattr(newton, kernel[0]), kernel[1], *rows, *terms))
 
     def predict(self, w: Array) -> Array:
         if not self._many_rows:
