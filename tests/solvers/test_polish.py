@@ -44,14 +44,15 @@ def test_no_steps_of_iterations_are_sought_where_none_is_done(monkeypatch):
     assert solve(labels(3, "l2"), "primal_dual").converged and asked
 
 
-def test_a_state_that_has_not_begun_tells_its_steps():
+def test_a_state_that_is_kept_has_its_steps():
     problem, method = labels(3, "squared_l2"), PrimalDual()
     zero = np.zeros((9, 2)), np.zeros((problem.graph.n_edges, 2))
     state = method.init(problem, *zero)
+    kept = method.current(problem, state)
     told, arrays = method.scalars(state), method.arrays(state)
     assert told["gamma"] > 0
     again = method.init(problem, *zero)
-    method.resume(problem, again, told, {**arrays, "w": state.w, "u": state.u})
+    method.resume(problem, again, told, {**arrays, "w": kept[0], "u": kept[1]})
     for s in (state, again):
         method.step(problem, s)
     np.testing.assert_array_equal(state.iteration.w, again.iteration.w)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from nefele.program import run_alone
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.loop.stages import sparing
-from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
+from nefele.solvers.primal_dual.fused import LEAST_WORK, Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished, all_smooth
 from nefele.solvers.primal_dual.quotient import NEWTON, reduced_solve
@@ -69,6 +69,7 @@ class PrimalDual(Solver[PrimalDualState]):
     """
 
     maps = True
+    least_work: ClassVar[int] = LEAST_WORK  # numbers in u from which loops are compiled
 
     gamma: float | None = None
     relax: float = 1.9
@@ -100,7 +101,7 @@ class PrimalDual(Solver[PrimalDualState]):
         if state.gamma > 0:
             return
         steps = run_alone(first_steps(problem, self.printed, self.gamma, self._sizes(problem)))
-        if self.compiled and problem.graph.plain and Fused.fits(problem):
+        if self.compiled and problem.graph.plain and Fused.fits(problem, least=self.least_work):
             layout = Layout(problem.graph, good_order(problem.graph))
             rule = steps.size, layout, is_uniform(problem.scale)
             state.iteration = Fused(problem, state.w, state.u, *rule)
@@ -178,12 +179,11 @@ class PrimalDual(Solver[PrimalDualState]):
         return better.w, better.u
 
     def current(self, problem: Problem, state: PrimalDualState) -> tuple[Array, Array]:
-        """The relaxed iterate."""
+        """The relaxed iterate; a state that is kept has its steps."""
+        self._begin(problem, state)
         return state.iteration.current()
 
     def scalars(self, state: PrimalDualState) -> dict[str, Any]:
-        if isinstance(state.iteration, Plain):  # as it is until the steps are known
-            self._begin(state.iteration.problem, state)
         return {name: getattr(state, name) for name in _SCALARS}
 
     def arrays(self, state: PrimalDualState) -> dict[str, Array]:
@@ -222,9 +222,11 @@ def _set_steps(problem: Problem, state: PrimalDualState) -> None:
     state.iteration.set_steps(state.gamma, *steps)
 
 
-def iterated(problem: Problem, w: Array, u: Array) -> tuple[Array, Array]:
+def iterated(
+    problem: Problem, w: Array, u: Array, solver: PrimalDual | None = None
+) -> tuple[Array, Array]:
     """The point (w, u) after some iterations, as a reduced solve wants it."""
-    solver = PrimalDual(polish=False)
+    solver = solver or PrimalDual(polish=False)
     state = solver.init(problem, w, u)
     for _ in range(_REDUCED):
         solver.step(problem, state)
