@@ -19,7 +19,7 @@ Index = NDArray[np.int64]
 
 MERGES = ("error", "sum", "max", "mean")
 _FEW = 300  # edges up to which a loop over them is faster than a sparse matrix
-_COMPILED = 20_000  # edges from which compiled loops pay off
+_COMPILED = 2_000  # edges from which compiled loops pay off
 
 
 class Graph:
@@ -220,6 +220,8 @@ class Graph:
         ----------
         on : bool array of shape (n_edges,)
         """
+        if not on.any():
+            return np.arange(self.n_nodes)
         if self.n_edges >= _COMPILED:
             from nefele._kernels.edges import groups
 
@@ -265,10 +267,12 @@ class Graph:
     @cached_property
     def incidence_t(self) -> sparse.csr_array:
         """D^T as a CSR matrix of shape (n_nodes, n_edges)."""
-        edges = np.arange(self.n_edges)
-        values = np.concatenate([np.ones(self.n_edges), -np.ones(self.n_edges)])
-        rows, columns = np.concatenate([self.head, self.tail]), np.concatenate([edges, edges])
-        return sparse.csr_array((values, (rows, columns)), shape=(self.n_nodes, self.n_edges))
+        ends = np.concatenate([self.tail, self.head])  # of a node's edges the first end in it
+        order = np.argsort(ends, kind="stable")
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self.n_nodes))])
+        values = np.where(order < self.n_edges, -1.0, 1.0)
+        rows = values, order % max(self.n_edges, 1), ptr
+        return sparse.csr_array(rows, shape=(self.n_nodes, self.n_edges))
 
     def diff(self, w: Array) -> Array:
         """D w: w[head] - w[tail] over each edge, shape (n_edges, d) (NFL, Eq. (6)).

@@ -5,7 +5,7 @@ import pytest
 
 from nefele import LocalData, Problem
 from nefele.graphs import grid
-from nefele.losses import Squared, pointwise, squared
+from nefele.losses import Multinomial, Squared, multinomial, pointwise, squared
 from nefele.losses.rows import RowDual
 
 
@@ -70,3 +70,22 @@ def test_certificates_agree(problem, penalty, monkeypatch):
     assert found.objective == pytest.approx(slow.objective, rel=1e-12)
     # rough solves stop early, each on its own path: valid bounds, not the same ones
     assert found.gap_abs == pytest.approx(slow.gap_abs, rel=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", Multinomial(3)])
+def test_smooth_losses(loss, monkeypatch):
+    rng = np.random.default_rng(3)
+    counts = rng.choice([0, 2, 6], 100)
+    ptr = np.concatenate([[0], np.cumsum(counts)])
+    X = rng.standard_normal((ptr[-1], 3))
+    y = rng.choice([-1.0, 1.0] if loss == "logistic" else [0.0, 1.0, 2.0], ptr[-1])
+    found = []
+    for size in (1, 10**9):
+        monkeypatch.setattr(pointwise, "_LARGE", size)
+        monkeypatch.setattr(multinomial, "_COMPILED", size)
+        bound = Problem(grid(10, 10), LocalData(X, y, ptr), loss=loss, lam=0.3).loss
+        w = np.random.default_rng(4).standard_normal((100, bound.d))
+        z, x = bound.predict(w), bound.predict(2 * w)
+        found.append([bound.value(w), bound.grad(w), bound.hess(w), bound.row_bend(z, x)])
+    for fast, plain in zip(*found, strict=True):
+        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-12)

@@ -155,3 +155,41 @@ def test_multinomial_predictions_far_out_do_not_overflow():
     before = bound.value(v)
     assert np.isfinite(z).all()
     assert (bound.value(z) + ((z - v) ** 2).sum(axis=1) / 2 <= before).all()
+
+
+def test_exponentials_are_those_of_the_library():
+    from nefele._kernels.logistic import exponentials
+
+    x = -np.concatenate([[0.0, 1e-300, 1e-9], np.linspace(0, 40, 4001), np.linspace(40, 700, 999)])
+    found, power = x.copy(), np.empty(len(x))
+    exponentials(found, len(x), power, power.view(np.int64))
+    np.testing.assert_allclose(found, np.exp(x), rtol=5e-16)
+    far = np.array([-np.inf, -1e9])
+    exponentials(far, 2, power, power.view(np.int64))
+    assert (far < 1e-300).all() and (far >= 0).all()
+
+
+@pytest.mark.parametrize("rows", [63, 64, 65, 200])
+@pytest.mark.parametrize("offset", [False, True])
+def test_logistic_rows_are_taken_in_parts(rows, offset):
+    rng = np.random.default_rng(rows)
+    X, y = rng.standard_normal((3 * rows, 5)), rng.choice([-1.0, 1.0], 3 * rows)
+    ptr = np.array([0, rows, rows, 3 * rows])
+    data = LocalData(X, y, ptr, offset=2 * rng.standard_normal(len(y)) if offset else None)
+    bound, v = Logistic(l2=0.01).bind(data), rng.standard_normal((3, 5))
+    step = np.array([1.0, 1.0, 100.0])
+    expected = BoundRows.prox(bound, v, step)
+    np.testing.assert_allclose(bound.prox(v, step), expected, rtol=1e-11, atol=1e-12)
+    again = bound.prox(v, step, expected)
+    np.testing.assert_allclose(again, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_whole_logistic_steps_that_lead_astray_are_taken_back():
+    """Far from the optimum, where the loss is all but straight, a whole step goes too far."""
+    X = np.array([[1.0], [-1.0], [2.0]])
+    data = LocalData(np.tile(X, (400, 1)), np.ones(1200), np.arange(0, 1201, 3))
+    bound, step = Logistic().bind(data), np.full(400, 1e7)
+    v = np.linspace(-60, 60, 400)[:, None]
+    found = bound.prox(v, step)
+    slope = bound.grad(found) + (found - v) / step[:, None]
+    np.testing.assert_allclose(slope, 0.0, atol=1e-11)

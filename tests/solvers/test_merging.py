@@ -12,7 +12,7 @@ from nefele.losses.quadratic import BoundQuadratic
 from nefele.paths.rising import rising
 from nefele.solvers import Merging, PrimalDual, as_solver
 from nefele.solvers.merging.flows import _Potentials, bound, settle
-from nefele.solvers.merging.ladder import Merged, climb
+from nefele.solvers.merging.ladder import Merged, lams
 
 
 def pulled(points, lam, weight=None, graph=None):
@@ -141,7 +141,7 @@ def test_merged_problem_has_the_objective_of_its_clusters():
 
 
 def test_a_small_lam_needs_no_ladder():
-    assert climb(pulled(moons(100), 1e-3), Merging().rung) is None
+    assert not len(lams(pulled(moons(100), 1e-3)))
 
 
 def test_rising_path_is_certified_at_every_lam():
@@ -155,12 +155,12 @@ def test_rising_path_is_certified_at_every_lam():
         assert np.isclose(result.objective, other.objective, rtol=2e-6, atol=1e-12)
 
 
-def test_a_resumed_solve_comes_to_the_same_optimum(tmp_path):
-    problem = pulled(moons(300), 2.0)
+@pytest.mark.parametrize(("lam", "steps"), [(2.0, 30), (300.0, 1), (300.0, 30)])
+def test_a_resumed_solve_comes_to_the_same_optimum(lam, steps, tmp_path):
+    problem = pulled(moons(300), lam)
     whole = solve(problem, Merging(), tol=1e-9)
     file = tmp_path / "state.npz"
-    with pytest.warns(UserWarning, match="max_iter"):
-        solve(problem, Merging(), tol=1e-14, max_iter=30, checkpoint=file)
+    solve(problem, Merging(), tol=None, max_iter=steps, checkpoint=file)  # whatever its gap is
     result = solve(problem, Merging(), tol=1e-9, resume=file)
     assert result.converged
     assert np.isclose(result.objective, whole.objective, rtol=1e-8)
@@ -188,8 +188,52 @@ def test_factors_of_other_weights_lead_to_potentials_of_these():
     near, far = (give * rng.uniform(low, 1.0, graph.n_edges) ** 4 for low in (0.9, 0.05))
     for weights in (give, near, far):
         right = graph.div(rng.standard_normal((graph.n_edges, problem.d)))
-        x = potentials.solve(weights, right)
+        x = potentials.solve(weights, right, 0.03)
         left = right - graph.div(weights[:, None] * graph.diff(x))
         assert np.linalg.norm(left) <= 0.04 * np.linalg.norm(right)
         factors.append(potentials.factor)
     assert factors[0] is factors[1] and factors[1] is not factors[2]
+
+
+def test_it_merges_as_finely_as_is_asked():
+    problem = pulled(moons(400), 300.0)
+    asked = []
+
+    class Watched(Merging):
+        def rung(self, problem, w, u, tol):
+            asked.append(tol)
+            return super().rung(problem, w, u, tol)
+
+    for tol in (1e-2, 1e-7):
+        asked.clear()
+        result = solve(problem, Watched(), tol=tol)
+        assert result.converged and 0 <= result.gap <= tol
+        assert asked and min(asked) == (1e-3 if tol == 1e-2 else 1e-5)
+
+
+def test_without_a_tolerance_points_are_merged_as_well():
+    problem = pulled(moons(300), 300.0)
+    best = solve(problem, Merging(), tol=1e-9)
+    result = solve(problem, Merging(), tol=None, max_iter=1)
+    assert result.n_iter == 1
+    assert np.isclose(result.objective, best.objective, rtol=1e-3)
+    guessed = solve(problem, Merging(), tol=1e-6, certify=False)
+    assert np.isclose(guessed.objective, best.objective, rtol=1e-5)
+
+
+def test_iterations_go_on_from_where_merging_has_led():
+    problem = pulled(moons(300), 300.0)
+    method = Merging()
+    zero = np.zeros((300, 2)), np.zeros((problem.graph.n_edges, 2))
+    state = method.init(problem, *zero)
+    method.step(problem, state)
+    assert method.promising(problem, state, 1e-6)
+    w, found = method.certify(problem, state, tol=1e-3, exact=False)
+    before, flow = w.copy(), found.u.copy()
+    assert not method.promising(problem, state, 1e-6)
+    for _ in range(3):
+        method.step(problem, state)
+    np.testing.assert_array_equal(w, before)
+    np.testing.assert_array_equal(found.u, flow)
+    after, _ = state.iteration.unrelaxed(method.relax)
+    assert problem.objective(after) <= 1.01 * found.objective

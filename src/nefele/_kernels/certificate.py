@@ -244,18 +244,31 @@ def tensions(dims, ptr, tail, scale, w, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def predictions(X, ptr, w, out):  # type: ignore[no-untyped-def]
+    """out_r = x_r^T w_i for the rows of node i."""
+    for i in range(len(ptr) - 1):
+        for row in range(ptr[i], ptr[i + 1]):
+            z = 0.0
+            for k in range(X.shape[1]):
+                z += X[row, k] * w[i, k]
+            out[row] = z
+
+
+@kernel
 def grams(X, weight, ptr, out):  # type: ignore[no-untyped-def]
     """out_i += sum_r weight_r x_r x_r^T over the rows of node i."""
     d = X.shape[1]
     for i in range(len(ptr) - 1):
+        A = out[i]
         for row in range(ptr[i], ptr[i + 1]):
+            x = X[row]
             for r in range(d):
-                weighted = weight[row] * X[row, r]
-                for s in range(r, d):
-                    out[i, r, s] += weighted * X[row, s]
+                weighted = weight[row] * x[r]
+                for s in range(r + 1):
+                    A[r, s] += weighted * x[s]
         for r in range(d):
             for s in range(r):
-                out[i, r, s] = out[i, s, r]
+                A[s, r] = A[r, s]
 
 
 @kernel

@@ -162,29 +162,33 @@ def solve(plan, d, factor, x):  # type: ignore[no-untyped-def]
     for f in range(len(size)):
         m, k = size[f] * d, (starts[f + 1] - starts[f]) * d
         L = factor[begin[f] : begin[f] + m * k].reshape(m, k)
-        o = starts[f] * d
+        own = x[starts[f] * d : starts[f] * d + k]
         for i in range(k):
-            total = x[o + i]
+            total = own[i]
             for j in range(i):
-                total -= L[i, j] * x[o + j]
-            x[o + i] = total / L[i, i]
-        for i in range(k, m):
-            total = 0.0
-            for j in range(k):
-                total += L[i, j] * x[o + j]
-            x[rows[first[f] + i // d] * d + i % d] -= total
+                total -= L[i, j] * own[j]
+            own[i] = total / L[i, i]
+        for q in range(k // d, size[f]):
+            node = rows[first[f] + q] * d
+            for r in range(d):
+                total = 0.0
+                for j in range(k):
+                    total += L[q * d + r, j] * own[j]
+                x[node + r] -= total
     for f in range(len(size) - 1, -1, -1):
         m, k = size[f] * d, (starts[f + 1] - starts[f]) * d
         L = factor[begin[f] : begin[f] + m * k].reshape(m, k)
-        o = starts[f] * d
+        own = x[starts[f] * d : starts[f] * d + k]
         for j in range(k):
-            y[j] = x[o + j]
-        for i in range(k, m):
-            v = x[rows[first[f] + i // d] * d + i % d]
-            for j in range(k):
-                y[j] -= L[i, j] * v
+            y[j] = own[j]
+        for q in range(k // d, size[f]):
+            node = rows[first[f] + q] * d
+            for r in range(d):
+                v = x[node + r]
+                for j in range(k):
+                    y[j] -= L[q * d + r, j] * v
         for i in range(k - 1, -1, -1):
             v = y[i] / L[i, i]
-            x[o + i] = v
+            own[i] = v
             for j in range(i):
                 y[j] -= L[i, j] * v

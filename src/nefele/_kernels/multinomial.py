@@ -136,3 +136,45 @@ def multinomial_grams(X, ptr, c, z, out):  # type: ignore[no-untyped-def]
         for g in range(len(A)):
             for h in range(g):
                 A[h, g] = A[g, h]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def class_predictions(X, ptr, w, out):  # type: ignore[no-untyped-def]
+    """out_rk = x_r^T w_ik for the rows of node i, whose row of w holds the classes one by one."""
+    d = X.shape[1]
+    for i in range(len(ptr) - 1):
+        for r in range(ptr[i], ptr[i + 1]):
+            for k in range(out.shape[1]):
+                total = 0.0
+                for j in range(d):
+                    total += X[r, j] * w[i, k * d + j]
+                out[r, k] = total
+
+
+@numba.njit(cache=True, error_model="numpy")
+def class_pulls(X, c, a, ptr, out):  # type: ignore[no-untyped-def]
+    """Add sum_r c_r a_rk x_r over the rows of node i to class k of out_i."""
+    d = X.shape[1]
+    for i in range(len(ptr) - 1):
+        for r in range(ptr[i], ptr[i + 1]):
+            for k in range(a.shape[1]):
+                weight = c[r] * a[r, k]
+                for j in range(d):
+                    out[i, k * d + j] += weight * X[r, j]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def chances(z):  # type: ignore[no-untyped-def]
+    """Replace predictions of each row by the chances of its classes."""
+    for r in range(len(z)):
+        _softmax(z[r], z[r].max())
+
+
+@numba.njit(cache=True, error_model="numpy")
+def class_losses(z, label, out):  # type: ignore[no-untyped-def]
+    """out_r = log sum_k exp(z_rk) - z_ry."""
+    for r in range(len(z)):
+        top, mass = z[r].max(), 0.0
+        for k in range(z.shape[1]):
+            mass += math.exp(z[r, k] - top)
+        out[r] = top - z[r, label[r]] + math.log(mass)

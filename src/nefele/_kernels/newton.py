@@ -92,52 +92,58 @@ def _solve_spd(A, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _node_prox(kind, delta, X, y, o, c, first, last, l2, back, v, z, A, move, trial):  # type: ignore[no-untyped-def]
+    """The prox point of one node, written into z; the last three arrays are for work."""
+    d = len(z)
+    now = _excess(kind, delta, X, y, o, c, first, last, l2, back, v, z)
+    if kind == POISSON:  # far up the exponential Newton steps are short and inaccurate
+        for guess in (v.copy(), np.zeros(d)):
+            new = _excess(kind, delta, X, y, o, c, first, last, l2, back, v, guess)
+            if not now <= new:
+                z[:], now = guess, new
+    for _ in range(_STEPS):
+        A[:] = 0.0
+        for j in range(d):
+            A[j, j] = back + 2.0 * l2[j]
+            move[j] = -back * (z[j] - v[j]) - 2.0 * l2[j] * z[j]
+        for r in range(first, last):
+            slope, bend = _row_slopes(kind, delta, _dot(X, r, z) + o[r], y[r])
+            slope, bend = slope * c[r], bend * c[r]
+            for j in range(d):
+                move[j] -= slope * X[r, j]
+                for k in range(j + 1):
+                    A[j, k] += bend * X[r, j] * X[r, k]
+        _solve_spd(A, move)
+        size, top = 0.0, 0.0
+        for j in range(d):
+            size = max(size, abs(move[j]))
+            top = max(top, abs(z[j] + move[j]), abs(v[j]))
+        if not size > _TOL * top:
+            break
+        before, length = now, 1.0
+        for _ in range(_HALVINGS):
+            for j in range(d):
+                trial[j] = z[j] + length * move[j]
+            new = _excess(kind, delta, X, y, o, c, first, last, l2, back, v, trial)
+            if new <= now + 1e-14 * abs(now):
+                now = new
+                for j in range(d):
+                    z[j] = trial[j]
+                break
+            length *= 0.5
+        if not now < before:  # a step that brings nothing is a rounding error
+            break
+
+
+@numba.njit(cache=True, error_model="numpy")
 def newton_prox(kind, delta, X, y, o, ptr, c, labelled, l2, v, step, z):  # type: ignore[no-untyped-def]
     """Prox points, written into z, which holds the first guesses; nodes without rows get v."""
     n, d = z.shape
     A, move, trial = np.empty((d, d)), np.empty(d), np.empty(d)
     for i in range(n):
-        first, last = ptr[i], ptr[i + 1]
         if not labelled[i]:
             z[i] = v[i]
             continue
-        back = 1.0 / step[i]
-        now = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], z[i])
-        if kind == POISSON:  # far up the exponential Newton steps are short and inaccurate
-            for guess in (v[i].copy(), np.zeros(d)):
-                new = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], guess)
-                if not now <= new:
-                    z[i], now = guess, new
-        for _ in range(_STEPS):
-            A[:] = 0.0
-            for j in range(d):
-                A[j, j] = back + 2.0 * l2[i, j]
-                move[j] = -back * (z[i, j] - v[i, j]) - 2.0 * l2[i, j] * z[i, j]
-            for r in range(first, last):
-                slope, bend = _row_slopes(kind, delta, _dot(X, r, z[i]) + o[r], y[r])
-                slope, bend = slope * c[r], bend * c[r]
-                for j in range(d):
-                    move[j] -= slope * X[r, j]
-                    for k in range(j + 1):
-                        A[j, k] += bend * X[r, j] * X[r, k]
-            _solve_spd(A, move)
-            size, top = 0.0, 0.0
-            for j in range(d):
-                size = max(size, abs(move[j]))
-                top = max(top, abs(z[i, j] + move[j]), abs(v[i, j]))
-            if not size > _TOL * top:
-                break
-            before, length = now, 1.0
-            for _ in range(_HALVINGS):
-                for j in range(d):
-                    trial[j] = z[i, j] + length * move[j]
-                new = _excess(kind, delta, X, y, o, c, first, last, l2[i], back, v[i], trial)
-                if new <= now + 1e-14 * abs(now):
-                    now = new
-                    for j in range(d):
-                        z[i, j] = trial[j]
-                    break
-                length *= 0.5
-            if not now < before:  # a step that brings nothing is a rounding error
-                break
+        rows = (X, y, o, c, ptr[i], ptr[i + 1])
+        _node_prox(kind, delta, *rows, l2[i], 1.0 / step[i], v[i], z[i], A, move, trial)
     return z

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -27,11 +28,25 @@ class SmallGraph:
 
     def __init__(self, graph: Graph, d: int) -> None:
         self.graph, self.d, self.dense = graph, d, _dense(graph, d)
-        k = np.arange(graph.n_nodes)
-        ends = [(graph.head, graph.tail), (graph.tail, graph.head)][: 1 + self.dense]
-        self.rows = np.concatenate([k, *(head for head, _ in ends)])
-        self.columns = np.concatenate([k, *(tail for _, tail in ends)])
-        self.ends = abs(graph.incidence_t)
+        if self.dense:
+            k = np.arange(graph.n_nodes)
+            self.rows = np.concatenate([k, graph.head, graph.tail])
+            self.columns = np.concatenate([k, graph.tail, graph.head])
+            self.ends = abs(graph.incidence_t)
+
+    @classmethod
+    def of(cls, graph: Graph, d: int) -> SmallGraph:
+        """The pattern for a graph, found once: a graph keeps what was derived from it."""
+        known = vars(graph).setdefault("_small", {})
+        if d not in known:
+            known[d] = cls(graph, d)
+        found: SmallGraph = known[d]
+        return found
+
+    @cached_property
+    def fronts(self) -> Fronts:
+        """Those of the graph: to find known ones each time would compare graphs each time."""
+        return Fronts.of(self.graph)
 
     @staticmethod
     def entries(graph: Graph, d: int) -> int:
@@ -66,26 +81,50 @@ class SmallGraph:
                 'Use solver="auto".'
             )
 
-    def factorise(self, metric: Array, C: Array) -> SmallFactor:
-        """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d)."""
+    def factorise(self, metric: Array, C: Array, ridge: float = _RIDGES[0]) -> SmallFactor:
+        """Factor M + D^T C D, with M (n_nodes, d, d) and C (n_edges, d, d).
+
+        At least this `ridge`, relative to a unit diagonal, is added.
+        """
+        return SmallFactor(self, metric, C, ridge)
+
+    def scaled(self, metric: Array, C: Array) -> tuple[Array, Array]:
+        """Blocks of nodes and edges scaled to a unit diagonal, and the root of what it was."""
         n, d = self.graph.n_nodes, self.d
+        if not self.dense:
+            from nefele._kernels.blocks import assemble
+
+            root, blocks = np.empty((n, d)), np.empty((n + len(C), d, d))
+            assemble(self.graph.head, self.graph.tail, metric, C, root, blocks)
+            return blocks, root
         own = metric + (self.ends @ C.reshape(len(C), -1)).reshape(n, d, d)
-        blocks = np.concatenate([own, *(1 + self.dense) * [-C]])
-        return SmallFactor(self, blocks, C)
+        diagonal = np.einsum("ijj->ij", own)
+        root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        blocks = np.concatenate([own, -C, -C])
+        blocks /= root[self.rows, :, None]
+        blocks /= root[self.columns, None, :]
+        return blocks, root
+
+    def flows(self, C: Array, x: Array) -> tuple[Array, Array]:
+        """D x and C D x."""
+        if self.dense:
+            change = self.graph.diff(x)
+            return change, (C @ change[..., None])[..., 0]
+        from nefele._kernels.blocks import flows
+
+        change, flow = np.empty((2, len(C), self.d))
+        flows(self.graph.head, self.graph.tail, C, x, change, flow)
+        return change, flow
 
 
 class SmallFactor:
     """The factors of the matrix, scaled to a unit diagonal and as little regularised as works."""
 
-    def __init__(self, pattern: SmallGraph, blocks: Array, C: Array) -> None:
-        self.graph, self.C = pattern.graph, C
-        rows, columns = pattern.rows, pattern.columns
-        diagonal = np.einsum("ijj->ij", blocks[: self.graph.n_nodes])
-        self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        blocks /= self.root[rows, :, None]
-        blocks /= self.root[columns, None, :]
+    def __init__(self, pattern: SmallGraph, metric: Array, C: Array, least: float) -> None:
+        self.pattern, self.C = pattern, np.ascontiguousarray(C)
+        blocks, self.root = pattern.scaled(np.ascontiguousarray(metric), self.C)
         factor = _dense_factor if pattern.dense else _sparse_factor
-        for ridge in _RIDGES:
+        for ridge in (least, *(ridge for ridge in _RIDGES if ridge > least)):
             try:
                 self._apply = factor(pattern, blocks, ridge)
                 return
@@ -96,8 +135,7 @@ class SmallFactor:
     def solve(self, right: Array) -> tuple[Array, Array, Array]:
         """Solution x, D x and C D x of (M + D^T C D) x = right."""
         x = self._apply((right / self.root).ravel()).reshape(right.shape) / self.root
-        change = self.graph.diff(x)
-        return x, change, (self.C @ change[..., None])[..., 0]
+        return x, *self.pattern.flows(self.C, x)
 
 
 def _dense(graph: Graph, d: int) -> bool:
@@ -123,4 +161,4 @@ def _dense_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
 
 
 def _sparse_factor(pattern: SmallGraph, blocks: Array, ridge: float) -> Solve:
-    return Fronts.of(pattern.graph).factorise(blocks, ridge)
+    return pattern.fronts.factorise(blocks, ridge)

@@ -61,7 +61,7 @@ class LossAndFlow:
         graph, d = problem.graph, problem.d
         small = direct and problem.whole and problem.coupled and graph.plain
         if small and SmallGraph.seconds(graph, d) <= _FACTOR_SECONDS:
-            self._pattern = SmallGraph(graph, d)
+            self._pattern = SmallGraph.of(graph, d)
         self._last: BlockLaplacian | None = None
         self._room: tuple[Array, Array, Array] | None = None
         self._right: Array | None = None

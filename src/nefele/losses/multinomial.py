@@ -102,22 +102,53 @@ class BoundMultinomial(BoundRows):
         common = np.where(free, blocks.mean(axis=1), 0.0)
         return np.asarray((blocks - common[:, None, :]).reshape(self.n_nodes, self.d))
 
+    def sized(self, n_nodes: int, n_rows: int) -> None:
+        self._compiled = n_rows * self.data.d >= _COMPILED
+
     def predict(self, w: Array) -> Array:
+        if self._compiled:
+            from nefele._kernels.multinomial import class_predictions
+
+            out = np.empty((self.data.n_rows, self.n_classes))
+            class_predictions(self.data.X, self.data.ptr, np.ascontiguousarray(w), out)
+            return out
         weights = w.reshape(self.n_nodes, self.n_classes, self.data.d)[self.data.row_node]
         return np.einsum("rj,rkj->rk", self.data.X, weights)
 
     def pull(self, a: Array) -> Array:
+        if self._compiled:
+            from nefele._kernels.multinomial import class_pulls
+
+            out, rows = np.zeros((self.n_nodes, self.d)), np.ascontiguousarray(a)
+            class_pulls(self.data.X, self.data.row_weight, rows, self.data.ptr, out)
+            return out
         weighted = (self.data.row_weight[:, None] * a)[:, :, None] * self.data.X[:, None, :]
         return self.data.node_sum(weighted).reshape(self.n_nodes, self.d)
 
     def row_value(self, z: Array) -> Array:
+        if self._compiled:
+            from nefele._kernels.multinomial import class_losses
+
+            out = np.empty(len(z))
+            class_losses(np.ascontiguousarray(z), self.label, out)
+            return out
         return -np.take_along_axis(log_softmax(z, axis=1), self.label[:, None], axis=1)[:, 0]
 
+    def _chances(self, z: Array) -> Array:
+        """The chances of all classes, shape (n_rows, n_classes)."""
+        if not self._compiled:
+            return np.asarray(softmax(z, axis=1))
+        from nefele._kernels.multinomial import chances
+
+        out = np.array(z)
+        chances(out)
+        return out
+
     def row_slope(self, z: Array) -> Array:
-        return softmax(z, axis=1) - self.hot
+        return self._chances(z) - self.hot
 
     def row_bend(self, z: Array, t: Array) -> Array:
-        p = softmax(z, axis=1)
+        p = self._chances(z)
         return p * (t - (p * t).sum(axis=1, keepdims=True))
 
     def gram(self, z: Array) -> Array:
@@ -127,7 +158,7 @@ class BoundMultinomial(BoundRows):
             out = np.zeros((self.n_nodes, self.d, self.d))
             multinomial_grams(self.data.X, self.data.ptr, self.data.row_weight, z, out)
             return out
-        p = softmax(z, axis=1)
+        p = self._chances(z)
         bend = p[:, :, None] * (np.eye(self.n_classes) - p[:, None, :])
         return self.blocks_of(bend * self.data.row_weight[:, None, None])
 

@@ -15,8 +15,8 @@ from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.rows import BoundRows
 
 _COMPILED = 1000  # numbers in X from which compiled loops pay off
-_LARGE = 200_000  # numbers in X from which sums of products of few rows take long
-_FEW = 16  # parameters up to which that is so
+_LARGE = 20_000  # numbers in X from which sums over rows take long beside loading compiled ones
+_FEW = 16  # parameters up to which products of few rows do
 
 
 @dataclass(frozen=True)
@@ -160,25 +160,23 @@ class BoundPointwise(BoundRows):
         if kernel is None or not self.smooth or not self._compiled:
             return super().prox(v, step, start)
         from nefele._kernels import newton
+        from nefele._kernels.logistic import logistic_prox
 
-        data = self.data
-        return newton.newton_prox(
-            getattr(newton, kernel[0]),
-            kernel[1],
-            data.X,
-            data.y,
-            self.offset,
-            data.ptr,
-            data.row_weight,
-            self.labelled,
-            self.ridge,
-            v,
-            step,
-            (v if start is None else start).copy(),
-        )
+        data, z = self.data, (v if start is None else start).copy()
+        rows = data.X, data.y, self.offset, data.ptr, data.row_weight
+        terms = self.labelled, self.ridge, v, step, z
+        if kernel[0] == "LOGISTIC":
+            return np.asarray(logistic_prox(*rows, *terms))
+        return np.asarray(newton.newton_prox(getattr(newton, kernel[0]), kernel[1], *rows, *terms))
 
     def predict(self, w: Array) -> Array:
-        return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
+        if not self._many_rows:
+            return np.einsum("rj,rj->r", self.data.X, w[self.data.row_node])
+        from nefele._kernels.certificate import predictions
+
+        out = np.empty(self.data.n_rows)
+        predictions(self.data.X, self.data.ptr, np.ascontiguousarray(w), out)
+        return out
 
     def pull(self, a: Array) -> Array:
         if not self._many_rows:

@@ -104,7 +104,7 @@ def typical_sizes(posed: Posed) -> Program[tuple[float, float]]:
     away = np.where(away > _ROUNDING * np.abs(centre[:1]).max(initial=0.0), away, 0.0)
     pull = (centre - loss.prox(centre.copy(), 0.1 * step)) / (0.1 * step)[:, None]
     force = np.sqrt((pull[known] ** 2).sum(axis=1)).max(initial=0.0)
-    spread = yield from median(away, int(count))
+    spread = float(np.median(away)) if posed.whole else (yield from median(away, int(count)))
     most = yield Sum(np.array([away.max(initial=0.0), force]), largest=True)
     spread = spread or float(most[0]) or float(np.abs(centre[:1]).max(initial=0.0)) or 1.0
     return spread, float(most[1]) if most[1] > 0 else np.inf

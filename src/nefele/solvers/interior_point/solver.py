@@ -14,24 +14,22 @@ scaling of Nesterov and Todd everything but w can be eliminated, which leaves
     (hess L(w) + D^T C D) dw = -grad L(w) - D^T (u + pull).                                 (3)
 
 Mehrotra's predictor chooses the level and corrects the step to second order, with the same
-factors. Over a forest (3) is solved without fill (`nefele._systems.forest`). The penalties:
-L2Norm; L1Norm, with one cone per entry; Huber, with v = D w - (delta / s) u; LinfNorm, with 2 d
-inequalities per edge (`faces`). Absolute and hinge losses have no gradient: each row is one more
-cone (`rows`), which adds X^T C X to the Hessian; quadratic penalties go as well. There all is
-linear but for the cones: no line search, yet Gondzio's corrections for centrality. The same holds
-where logistic, multinomial and Poisson rows have duals of their own (`chances`), and losses within
-a box have bounds (`bounds`).
+factors; short steps are corrected once more (`correctors`). Over a forest (3) is solved without
+fill (`nefele._systems.forest`). The penalties: L2Norm; L1Norm, with one cone per entry; Huber, with
+v = D w - (delta / s) u; LinfNorm, with 2 d inequalities per edge (`faces`). Absolute and hinge
+losses have no gradient: each row is one more cone (`rows`), which adds X^T C X to the Hessian;
+quadratic penalties go as well. There all is linear but for the cones: no line search, yet Gondzio's
+corrections for centrality. The same holds where logistic, multinomial and Poisson rows have duals
+of their own (`chances`), and losses within a box have bounds (`bounds`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.direct import SmallGraph
@@ -46,6 +44,7 @@ from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.bounds import interior
 from nefele.solvers.interior_point.chances import advisable
 from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
+from nefele.solvers.interior_point.correctors import INSIDE, lengthen, slope_at, straighten
 from nefele.solvers.interior_point.ends import find_end, has_end
 from nefele.solvers.interior_point.kinks import curved_parts
 from nefele.solvers.interior_point.reach import check, fits, pays
@@ -56,7 +55,6 @@ from nefele.solvers.primal_dual import PrimalDual
 from nefele.solvers.primal_dual.polish import group_means, groups_of
 from nefele.solvers.primal_dual.quotient import same_clusters
 
-_INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
 _STUCK = 0.05  # longest step below which cones are only brought back to their centre
 _SHORT = 0.2  # predictor step below which its second-order term misleads
 _WARM = 0.1  # least first sum of x^T z at a given start, in units of the objective there
@@ -65,7 +63,6 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
-_NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
 _MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
 _FINEST = 1e-12  # least tolerance of a reduced problem
@@ -127,7 +124,7 @@ class Newton(Solver[NewtonState]):
         if isinstance(graph, MappedGraph):
             state.system = OperatorSystem(graph, problem.d)
         else:
-            state.system = Forest.of(graph) or SmallGraph(graph, problem.d)
+            state.system = Forest.of(graph) or SmallGraph.of(graph, problem.d)
         state.exact = has_end(problem)
         self._begin(problem, state, value)
         return state
@@ -138,7 +135,7 @@ class Newton(Solver[NewtonState]):
         limits = state.cap, state.duals
         state.terms = Terms(problem, state.w, state.u, value, state.alone, *limits)
         state.u = state.terms.flow
-        state.slope = _slope(state.terms, state.w, state.alone)
+        state.slope = slope_at(state.terms, state.w, state.alone)
         reach = state.terms.reach(state.slope)
         state.length = value / reach if reach > 0 else 0.0
         state.size = abs(problem.objective_at_zero)
@@ -190,7 +187,9 @@ class Newton(Solver[NewtonState]):
         level = centre * terms.total / terms.count
         dw = head(terms.aim(level, rest, 1.0 if step >= _SHORT else step**2), rest)
         if terms.linear:
-            dw = _lengthen(terms, head, dw, level, rest)
+            dw = lengthen(terms, head, dw, level, rest)
+        elif terms.bent and not isinstance(state.system, Forest):
+            dw = straighten(state, head, dw, level, rest)
         if terms.longest < _STUCK:  # back to where all cones share alike
             rest = 0.0
             dw = head(terms.aim(terms.total / terms.count, rest, 0.0), rest)
@@ -222,19 +221,19 @@ class Newton(Solver[NewtonState]):
         terms = state.terms
         assert terms is not None
         before = terms.total + state.length * terms.reach(state.slope)
-        step = min(1.0, _INSIDE * terms.longest)
+        step = min(1.0, INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             if step < least and not terms.linear:
                 return False
             w = state.w + step * dw
-            slope = _slope(terms, w, state.alone, step)
+            slope = slope_at(terms, w, state.alone, step)
             if not np.isfinite(slope).all():
                 break
             after = terms.ahead(step) + state.length * terms.reach(slope)
             if terms.linear or after <= before * (1 - _SLACK * step * rest):
                 terms.move(step, rest)
                 state.w, state.u = w, terms.flow
-                state.slope = _slope(terms, w, state.alone) if terms.linear else slope
+                state.slope = slope_at(terms, w, state.alone) if terms.linear else slope
                 state.move, state.damp = dw, 0.1 * state.damp
                 return True
             step *= 0.5
@@ -410,23 +409,6 @@ class Newton(Solver[NewtonState]):
             self._rescue(problem, state)
 
 
-def _lengthen(
-    terms: Terms, head: Callable[[Array, float], Array], dw: Array, level: float, rest: float
-) -> Array:
-    """Correct the direction towards equal x^T z where that makes the step longer (Gondzio 1996)."""
-    for _ in range(_NUDGES):
-        reached = terms.longest
-        if reached >= _LONG:
-            break
-        saved = terms.save()
-        other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
-        if terms.longest < _GAIN * reached:
-            terms.restore(saved)
-            break
-        dw = other
-    return dw
-
-
 def _used(state: NewtonState) -> float:
     """The largest flow in units of its norm, or 0 where there are no balls."""
     terms = state.terms
@@ -441,13 +423,6 @@ def _at_end(state: NewtonState) -> bool:
     if terms is None or terms.count:
         return terms is None or terms.total <= _DONE * terms.first
     return state.length * terms.reach(state.slope) <= _DONE * state.size
-
-
-def _slope(terms: Terms, w: Array, alone: NDArray[np.bool_], step: float = 0.0) -> Array:
-    """The gradient of all terms; zero at nodes without edges, which are at their minimisers."""
-    slope = terms.slope(w, step)
-    slope[alone] = 0.0
-    return slope
 
 
 def _error(problem: Problem, state: NewtonState) -> float:

@@ -70,7 +70,8 @@ class Terms:
         self.parts: list[Any] = [self.edges, *self.inner]
         self._anchor: Array | None = None
         self.count, self.first = count + edges, level * (count + edges)
-        faces = form(problem).kind == "faces"
+        kind = form(problem).kind
+        faces, self.bent = kind == "faces", kind != "powers"  # these have no second-order term
         self.linear = self.smooth.affine and (bool(self.inner) or faces)
         self.uneven = problem.graph.plain and uneven(self.unit)
         self.again = bool(self.inner) or (faces and self.smooth.affine)  # rounding errors count
@@ -87,7 +88,10 @@ class Terms:
             size = np.maximum(size, 1e-6 * most) / self.unit**2
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
             self._anchor = np.where(idle, 1.0, _ANCHOR * size)
-        return np.asarray(hess + self._anchor[:, :, None] * np.eye(self.problem.d))
+        out = np.array(hess)
+        diagonals = np.einsum("ijj->ij", out)
+        diagonals += self._anchor
+        return out
 
     @staticmethod
     def fit(problem: Problem) -> bool:

@@ -28,7 +28,9 @@ from nefele.problem import Problem
 _LEAST = 0.02  # least share of a ball that counts as room
 _HELD = 1e-9  # weight, relative to the edges', that holds what no edge joins
 _PER_EDGE = 4e-6  # seconds of a factorisation at which conjugate gradients do as well
-_ROUGH = 0.03  # accuracy of these
+_ROUGH = 0.2  # accuracy of these
+_DEPTH = 0.5  # how far inside its ball a flow is put, in units of how far outside it was
+_DEEPEST = 0.1  # at most
 _FEW = 10  # of them that cost less than another factorisation
 _PACE = 0.7  # shrinking of the gap by a round at which more of them are vain
 
@@ -80,14 +82,17 @@ def settle(
         give = np.where(inner, room, 0.0)
         rest = push + graph.div(u)
         rest -= group_means(clusters, rest)
-        x = potentials.solve(give, rest)
-        u = problem.inside(u - give[:, None] * graph.diff(x))
-        found = Settled(u, bound(problem, u))
+        x = potentials.solve(give, rest, _ROUGH)
+        u = u - give[:, None] * graph.diff(x)
+        over = np.maximum(penalty.domain_ratio(u, scale), 1.0)
+        found = Settled(u / over[:, None], bound(problem, u / over[:, None]))
         best = max(best, found, key=lambda s: s.lower)
         left = goal - found.lower
         if left <= 0 or left > _PACE * before:
             break
         before = left
+        # deeper inside there is room left for what other edges send round in the next round
+        u = found.u * np.maximum(1 - _DEPTH * (over - 1), 1 - _DEEPEST)[:, None]
     return best
 
 
@@ -106,14 +111,17 @@ class _Potentials:
             known["dissected"] = dissected_seconds(graph)
         self.direct = known["dissected"] <= _PER_EDGE * graph.n_edges
 
-    def solve(self, give: Array, right: Array) -> Array:
-        """The potentials for the C of these edges, zero where they are not inner."""
+    def solve(self, give: Array, right: Array, rough: float) -> Array:
+        """The potentials for the C of these edges, zero where they are not inner.
+
+        By conjugate gradients they are accurate to `rough`.
+        """
         if not self.direct:
             system = laplacian(self.graph, give[:, None], columns=right.shape[1])
-            return conjugate_gradients(system, right, _ROUGH)[0]
+            return conjugate_gradients(system, right, rough)[0]
         matrix = self._matrix(give)
         if self.factor is not None:
-            x = _nearly(matrix, self.factor, right)
+            x = _nearly(matrix, self.factor, right, rough)
             if x is not None:
                 return x
         options = {"SymmetricMode": True}
@@ -131,10 +139,10 @@ class _Potentials:
         return sparse.csc_array((values, (rows, columns)), shape=(len(nodes), len(nodes)))
 
 
-def _nearly(matrix: sparse.csc_array, factor: Any, right: Array) -> Array | None:
+def _nearly(matrix: sparse.csc_array, factor: Any, right: Array, rough: float) -> Array | None:
     """A rough solution by few conjugate gradients with the factors of a matrix like this one."""
     x, r = np.zeros_like(right), right.copy()
-    goal = _ROUGH * float(np.linalg.norm(right))
+    goal = rough * float(np.linalg.norm(right))
     z = p = factor.solve(r)
     rz = float(np.vdot(r, z))
     for _ in range(_FEW):

@@ -27,6 +27,7 @@ _ROUGH = 1e-3  # gap at which clusters are merged, if that is less than
 _FEW = 5.0  # times what one of all points counts: two that are merged wrongly count no more
 _TINY = 100  # clusters so few that no more rungs are worth while
 _FINE = 1e-5  # gap over the last clusters
+_SHARE = 0.1  # of the gap that is asked for, which is fine enough
 _INSIDE = 0.99  # share of its ball up to which a flow holds two clusters together
 
 
@@ -82,21 +83,18 @@ class Merged:
         self.share = graph.weight / weight * np.sign(tail - head)
 
 
-def climb(problem: Problem, rung: Rung) -> tuple[Array, Array] | None:
-    """Parameters and flow near the optimum, None where lam is so small that nothing is gained.
+def climb(problem: Problem, rungs: Array, rung: Rung, tol: float) -> tuple[Array, Array]:
+    """Parameters and flow whose gap is below tol, mostly, by way of the smaller lams `rungs`.
 
     `rung` solves the problem of clusters to a gap.
     """
-    rungs = lams(problem)
-    if not len(rungs):
-        return None
     found = Merged(problem)
-    rough = min(_ROUGH, _FEW / problem.graph.n_nodes)
+    rough = max(min(_ROUGH, _FEW / problem.graph.n_nodes), _SHARE * tol)
     for lam in rungs:
         found.at(lam, rung, rough)
         if found.small.graph.n_nodes <= _TINY:
             break  # a step costs less than another rung
-    return found.at(problem.lam, rung, min(rough, _FINE))
+    return found.at(problem.lam, rung, max(min(rough, _FINE), _SHARE * tol))
 
 
 def lams(problem: Problem) -> Array:

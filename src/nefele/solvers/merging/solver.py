@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,8 +17,9 @@ from nefele.problem import Problem
 from nefele.result import Status, relative_gap
 from nefele.solvers.loop import run
 from nefele.solvers.merging.flows import bound, settle
-from nefele.solvers.merging.ladder import climb
+from nefele.solvers.merging.ladder import climb, lams
 from nefele.solvers.primal_dual.fused import Fused
+from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished
 from nefele.solvers.primal_dual.quotient import reduced_solve
 from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState, iterated
@@ -24,14 +27,16 @@ from nefele.solvers.primal_dual.solver import PrimalDual, PrimalDualState, itera
 _NEAR = 0.05  # gap below which a settled flow is better to go on from
 _ROUNDS = 8  # of settling a flow, which end at
 _ENOUGH = 0.9  # of the gap that is asked for
+_FINER = 1e-2  # share of the gap that a last Newton step may still gain
 _MOST_STEPS = 2000  # on each problem of clusters
 
 
 @dataclass
 class MergingState(PrimalDualState):
-    """As for the primal-dual method, and the point that merging found."""
+    """As for the primal-dual method, and the lams along which points are still to be merged."""
 
-    found: tuple[Array, Array] | None = None
+    rungs: Array | None = None
+    waited: bool = False  # for an examination, whose tolerance says how finely
 
 
 @dataclass
@@ -56,6 +61,7 @@ class Merging(PrimalDual):
     """
 
     maps = False
+    least_work: ClassVar[int] = 1  # what is compiled is loaded for the whole graph anyway
     ladder: bool = True
 
     @staticmethod
@@ -92,12 +98,28 @@ class Merging(PrimalDual):
             )
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> MergingState:
-        found = None
         if self.ladder and problem.coupled and not u0.any() and not w0.any():
-            found = climb(problem, self.rung)
-            w0, u0 = (w0, u0) if found is None else found
-        state = super().init(problem, w0, u0)
-        return MergingState(**vars(state), found=found)
+            rungs = lams(problem)
+            if len(rungs):
+                return MergingState(w0, u0, Plain(problem, w0, u0), rungs=rungs)
+        return MergingState(**vars(super().init(problem, w0, u0)))
+
+    def step(self, problem: Problem, state: PrimalDualState) -> None:
+        """An iteration, or nothing where points are merged first, to the tolerance of `certify`."""
+        assert isinstance(state, MergingState)
+        if state.rungs is not None and not state.waited:
+            state.waited = True
+            return
+        self._merge(problem, state, 0.0)
+        super().step(problem, state)
+
+    def _merge(self, problem: Problem, state: MergingState, tol: float) -> None:
+        """Merge along growing lam, unless that is done."""
+        if state.rungs is None:
+            return
+        w, u = climb(problem, state.rungs, self.rung, tol)
+        state.w, state.u, state.iteration = w, u, Plain(problem, w, u)
+        state.rungs, state.gamma = None, 0.0  # steps are found where iterations follow
 
     def rung(self, problem: Problem, w: Array, u: Array, tol: float) -> tuple[Array, Array]:
         """The problem of clusters solved to a gap.
@@ -119,22 +141,23 @@ class Merging(PrimalDual):
         return result.w, result.u
 
     def promising(self, problem: Problem, state: PrimalDualState, tol: float) -> bool:
-        """Whether merging has found a point that was not examined yet."""
-        return getattr(state, "found", None) is not None
+        """Whether points are still to be merged."""
+        return _waiting(state)
 
     def certify(
         self, problem: Problem, state: PrimalDualState, *, tol: float, exact: bool
     ) -> tuple[Array, Certificate]:
         """Certify the unrelaxed iterate, or its clusters moved as wholes, with a settled flow."""
+        assert isinstance(state, MergingState)
+        climbed = _waiting(state)
+        self._merge(problem, state, tol)
         if exact or not problem.coupled:
             return super().certify(problem, state, tol=tol, exact=exact)
-        assert isinstance(state, MergingState)
-        w, u = state.found or state.iteration.unrelaxed()
-        climbed, state.found = state.found is not None, None
+        w, u = state.iteration.unrelaxed()
         objective, lower = problem.objective(w), bound(problem, u)
         if not climbed and relative_gap(problem, objective, objective - lower) <= tol:
             return w, Certificate(objective, lower, "dual", 0.0, u, lower)
-        better = None if climbed or not self.polish else self._moved(problem, w, u)
+        better = None if climbed or not self.polish else self._moved(problem, w, u, tol)
         if better is not None and better.objective <= objective:
             w, objective = better.w, better.objective
         else:
@@ -147,7 +170,42 @@ class Merging(PrimalDual):
         state.iteration.set_w(w)
         if near:
             state.iteration.set_flow(u, problem.graph.div(u))
+        if not state.gamma > 0:  # compiled iterations will change what they begin with
+            state.w, state.u = (x.copy() for x in state.iteration.current())
         return w, Certificate(objective, lower, "dual", 0.0, u, lower)
 
-    def _moved(self, problem: Problem, w: Array, u: Array) -> Polished | None:
-        return reduced_solve(problem, iterated, w, u)
+    def point(self, problem: Problem, state: PrimalDualState) -> tuple[Array, Array]:
+        """The merged point, the unrelaxed iterate, or its polished form."""
+        assert isinstance(state, MergingState)
+        self._merge(problem, state, 0.0)
+        return super().point(problem, state)
+
+    def current(self, problem: Problem, state: PrimalDualState) -> tuple[Array, Array]:
+        """The relaxed iterate, or the start where points are still to be merged."""
+        return (state.w, state.u) if _waiting(state) else super().current(problem, state)
+
+    def scalars(self, state: PrimalDualState) -> dict[str, Any]:
+        return {} if _waiting(state) else super().scalars(state)
+
+    def arrays(self, state: PrimalDualState) -> dict[str, Array]:
+        return {} if _waiting(state) else super().arrays(state)
+
+    def resume(
+        self,
+        problem: Problem,
+        state: PrimalDualState,
+        scalars: dict[str, Any],
+        arrays: dict[str, Array],
+    ) -> None:
+        """Go on from an iterate; where points were not merged yet they still are not."""
+        if scalars:
+            super().resume(problem, state, scalars, arrays)
+
+    def _moved(self, problem: Problem, w: Array, u: Array, tol: float) -> Polished | None:
+        solver = replace(self, polish=False, ladder=False)
+        return reduced_solve(problem, partial(iterated, solver=solver), w, u, enough=_FINER * tol)
+
+
+def _waiting(state: PrimalDualState) -> bool:
+    """Whether points are still to be merged along growing lam."""
+    return isinstance(state, MergingState) and state.rungs is not None

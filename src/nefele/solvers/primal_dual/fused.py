@@ -193,14 +193,14 @@ class Fused:
         self.schedule = (chunk, reach, *layout.blocks(reach, chunk, _BLOCKS if large else 1))
 
     @staticmethod
-    def fits(problem: Posed, n_edges: int | None = None) -> bool:
+    def fits(problem: Posed, n_edges: int | None = None, least: int = LEAST_WORK) -> bool:
         """Whether loss and penalty have compiled steps and as many edges are worth it."""
         loss, edges = problem.loss, problem.graph.n_edges if n_edges is None else n_edges
         return (
             isinstance(loss, BoundSquared | BoundQuadratic)
             and loss.smooth
             and type(problem.penalty) in _PENALTIES
-            and edges * problem.d >= LEAST_WORK
+            and edges * problem.d >= least
         )
 
     def set_steps(self, gamma: float, tau: Array, sigma: Array) -> None:

@@ -17,7 +17,9 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from nefele._checks import Array
+from nefele._kernels.groups import group_sums
 from nefele._kernels.short_rows import row_all, row_largest
+from nefele._systems.direct import SmallGraph
 from nefele.problem import Problem
 
 Index = NDArray[np.int64]
@@ -28,7 +30,8 @@ _MOST_UNKNOWNS = 3000  # of a sparse one, and its
 _MOST_ENTRIES = 300_000
 _RIDGE, _HELD = 1e-13, 1e-10  # relative to a unit diagonal, far from the optimum and near it
 _ROUNDS, _FEW_ROUNDS = 30, 8  # Newton steps far from the optimum and near it
-_LEVEL = 1e-3  # slope, relative to the first, at which a line search may stop
+_ROUNDING = 1e-14  # progress of a Newton step, relative to the objective at zero, that is none
+_LEVEL = 1e-2  # slope, relative to the first, at which a line search may stop
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
 
@@ -48,11 +51,13 @@ def polish(
     u: Array,
     fused: NDArray[np.bool_] | None = None,
     near: bool = False,
+    enough: float = 0.0,
 ) -> Polished | None:
     """The optimum of the problem reduced by the fusions that u proves, or None if too large.
 
     `fused`, shape (n_edges, d), says what is equal over which edges in their place; `near` that w
-    is near the optimum: few steps will do, and none goes far where all is flat.
+    is near the optimum: few steps will do, and none goes far where all is flat. Steps end where
+    one makes the objective fall by no more than the share `enough`, or by rounding errors.
 
     Without derivatives of the loss, or of the penalty over an edge that is not fused, only the
     fusions: rounding errors in a difference cost much when lam is large.
@@ -64,6 +69,7 @@ def polish(
     if not problem.loss.smooth or not (penalty.twice or fused.all()):
         w = group_means(*groups_of(problem, fused), w)
         return Polished(w, u, problem.objective(w))
+    least = max(_ROUNDING * abs(problem.objective_at_zero), enough * abs(problem.objective(w)))
     for _ in range(_FEW_ROUNDS if near else _ROUNDS):
         groups, k = groups_of(problem, fused)
         if not _affordable(problem, k):
@@ -74,7 +80,7 @@ def polish(
             return None
         w, progress = _search(problem, w, move)
         merged = fused | _vanished(problem, w)
-        if progress <= 1e-14 * abs(problem.objective_at_zero) and np.array_equal(merged, fused):
+        if progress <= least and np.array_equal(merged, fused):
             break
         fused = merged
     return Polished(w, matching_flow(problem, w, u), problem.objective(w))
@@ -128,15 +134,17 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
     slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(problem, diff))
-    right = -np.bincount(groups.ravel(), slope.ravel(), k)
     hess = problem.loss.hess(w)
     if hess is None:
         return None
+    active = np.flatnonzero((row_largest(diff) > 0) | (not penalty.bounded))
+    bend = scale[active, None, None] * penalty.curvature(diff[active])
+    if k == groups.size and len(active) == graph.n_edges:
+        return _unfused_step(problem, hess, bend, -slope, ridge)
+    right = -np.bincount(groups.ravel(), slope.ravel(), k)
     members, summed = _summed(groups, hess, penalty.entrywise)
     parts = [(*_pairs(members, members), summed.ravel())]
-    active = np.flatnonzero(row_largest(diff) > 0)
     if active.size:
-        bend = scale[active, None, None] * penalty.curvature(diff[active])
         ends = (groups[graph.head[active]], groups[graph.tail[active]])
         for a, first in enumerate(ends):
             for b, second in enumerate(ends):
@@ -147,14 +155,25 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     return None if step is None else step[groups]
 
 
+def _unfused_step(
+    problem: Problem, hess: Array, bend: Array, right: Array, ridge: float
+) -> Array | None:
+    """The Newton direction where nothing is fused: blocks of nodes and edges, as they are."""
+    try:
+        step = SmallGraph.of(problem.graph, problem.d).factorise(hess, bend, ridge).solve(right)[0]
+    except np.linalg.LinAlgError:
+        return None
+    return step if np.isfinite(step).all() else None
+
+
 def _summed(groups: Index, hess: Array, entrywise: bool) -> tuple[Index, Array]:
     """Unknowns and summed Hessian of each set of nodes with the same unknowns."""
     if entrywise:
         return groups, hess
-    _, first, labels = np.unique(groups[:, 0], return_index=True, return_inverse=True)
-    n = len(groups)
-    gather = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(first), n))
-    return groups[first], gather @ hess.reshape(n, -1)
+    labels = groups[:, 0]  # numbered from zero
+    first = np.empty(int(labels.max()) + 1, dtype=np.int64)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    return groups[first], group_sums(labels, hess)
 
 
 def _gradient(problem: Problem, diff: Array) -> Array:
@@ -207,7 +226,8 @@ def _solve_sparse(rows, columns, values, k, right, ridge):  # type: ignore[no-un
 def _solve_psd(matrix: NDArray[Any], right: Array) -> Array:
     """By Cholesky, or by least squares when rounding errors make the matrix indefinite."""
     try:
-        return np.asarray(linalg.solve(matrix, right, assume_a="pos"), dtype=float)
+        factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
+        return np.asarray(linalg.cho_solve(factor, right, check_finite=False), dtype=float)
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-13)[0], dtype=float)
 

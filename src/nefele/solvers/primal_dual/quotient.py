@@ -28,12 +28,18 @@ NEWTON = 300  # unknowns of a reduced problem up to which they beat iterations
 
 
 def reduced_solve(
-    problem: Problem, iterate: Moves, w: Array, u: Array, most: int | None = NEWTON
+    problem: Problem,
+    iterate: Moves,
+    w: Array,
+    u: Array,
+    most: int | None = NEWTON,
+    enough: float = 0.0,
 ) -> Polished | None:
     """A point with the groups that u holds together moved as wholes; None if that is no use.
 
     `iterate` brings a point of the quotient problem nearer to its optimum. Up to `most` unknowns
-    are left to Newton steps; None: as many as these can take, for a result in many digits.
+    are left to Newton steps; None: as many as these can take, for a result in many digits. These
+    end where one makes the objective fall by no more than the share `enough`, see `polish`.
     """
     loss = problem.loss
     quadratic = isinstance(loss, BoundSquared | BoundQuadratic) and loss.smooth
@@ -43,14 +49,14 @@ def reduced_solve(
     labels = problem.graph.joined(fused)
     k = int(labels.max()) + 1
     if k > problem.graph.n_nodes / 2:  # hardly reduced
-        return polish(problem, w, u) if k * problem.d <= _UNREDUCED else None
+        return polish(problem, w, u, enough=enough) if k * problem.d <= _UNREDUCED else None
     small, flow = quotient(problem, loss, labels, k, u)  # type: ignore[arg-type]
     found = group_sums(labels, w) / np.bincount(labels)[:, None]
     small_enough = most is None or k * problem.d <= most
-    better = polish(small, found, flow) if small_enough else None
+    better = polish(small, found, flow, enough=enough) if small_enough else None
     if better is None:
         found, flow = iterate(small, found, flow)
-        better = polish(small, found, flow) if small_enough else None
+        better = polish(small, found, flow, enough=enough) if small_enough else None
     if better is None:
         w = found[labels]
         return Polished(w, u, problem.objective(w), exact=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from nefele.program import run_alone
 from nefele.result import relative_gap
 from nefele.solvers.base import Solver, State, settled
 from nefele.solvers.loop.stages import sparing
-from nefele.solvers.primal_dual.fused import Fused, Layout, good_order, is_uniform
+from nefele.solvers.primal_dual.fused import LEAST_WORK, Fused, Layout, good_order, is_uniform
 from nefele.solvers.primal_dual.plain import Plain
 from nefele.solvers.primal_dual.polish import Polished, all_smooth
 from nefele.solvers.primal_dual.quotient import NEWTON, reduced_solve
@@ -31,10 +31,10 @@ class PrimalDualState(State):
     """The iteration, and what adapting its steps remembers."""
 
     iteration: Plain | Fused  # which moves on; w and u are where it began
-    unit: float  # typical size of parameters
-    size: Array  # expected size of the flow of each edge
-    longest: Array  # most useful step of each node
-    gamma: float  # scale of the steps
+    unit: float = 0.0  # typical size of parameters
+    size: Array = field(default_factory=lambda: np.empty(0))  # expected, of each edge's flow
+    longest: Array = field(default_factory=lambda: np.empty(0))  # most useful step of each node
+    gamma: float = 0.0  # scale of the steps; 0: not known yet
     last: float | None = None  # gap at the last examined point
     pace: float = 0.0  # by how much its logarithm fell in the last stage
     turn: int = -1  # whether gamma is being lowered or raised
@@ -69,6 +69,7 @@ class PrimalDual(Solver[PrimalDualState]):
     """
 
     maps = True
+    least_work: ClassVar[int] = LEAST_WORK  # numbers in u from which loops are compiled
 
     gamma: float | None = None
     relax: float = 1.9
@@ -90,13 +91,23 @@ class PrimalDual(Solver[PrimalDualState]):
     def init(self, problem: Problem, w0: Array, u0: Array) -> PrimalDualState:
         u = u0.copy()
         w = settled(problem, w0, problem.graph.degree == 0)
+        state = PrimalDualState(w, u, Plain(problem, w, u))
+        if not self.immediate(problem):
+            self._begin(problem, state)
+        return state
+
+    def _begin(self, problem: Problem, state: PrimalDualState) -> None:
+        """Find the first steps; of problems that mostly end at the start when they are needed."""
+        if state.gamma > 0:
+            return
         steps = run_alone(first_steps(problem, self.printed, self.gamma, self._sizes(problem)))
-        iteration: Plain | Fused = Plain(problem, w, u)
-        if self.compiled and problem.graph.plain and Fused.fits(problem):
+        if self.compiled and problem.graph.plain and Fused.fits(problem, least=self.least_work):
             layout = Layout(problem.graph, good_order(problem.graph))
-            iteration = Fused(problem, w, u, steps.size, layout, is_uniform(problem.scale))
-        iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
-        return PrimalDualState(w, u, iteration, steps.unit, steps.size, steps.longest, steps.gamma)
+            rule = steps.size, layout, is_uniform(problem.scale)
+            state.iteration = Fused(problem, state.w, state.u, *rule)
+        state.iteration.set_steps(steps.gamma, steps.tau, steps.sigma)
+        state.unit, state.size, state.longest = steps.unit, steps.size, steps.longest
+        state.gamma = steps.gamma
 
     def _sizes(self, problem: Problem) -> tuple[float, float] | None:
         """Typical sizes, found once for all lams where losses remember nothing of the search."""
@@ -108,6 +119,7 @@ class PrimalDual(Solver[PrimalDualState]):
         return found
 
     def step(self, problem: Problem, state: PrimalDualState) -> None:
+        self._begin(problem, state)
         state.iteration.step(self.relax)
 
     def certify(
@@ -167,7 +179,8 @@ class PrimalDual(Solver[PrimalDualState]):
         return better.w, better.u
 
     def current(self, problem: Problem, state: PrimalDualState) -> tuple[Array, Array]:
-        """The relaxed iterate."""
+        """The relaxed iterate; a state that is kept has its steps."""
+        self._begin(problem, state)
         return state.iteration.current()
 
     def scalars(self, state: PrimalDualState) -> dict[str, Any]:
@@ -183,6 +196,7 @@ class PrimalDual(Solver[PrimalDualState]):
         scalars: dict[str, Any],
         arrays: dict[str, Array],
     ) -> None:
+        self._begin(problem, state)
         for name in _SCALARS:
             setattr(state, name, scalars[name])
         check_number(state.gamma, "gamma", low=0.0, strict=True)
@@ -198,6 +212,7 @@ class PrimalDual(Solver[PrimalDualState]):
         """Smaller steps for the flow after the first stage, then uphill in speed of progress."""
         if self.printed or self.gamma is not None:
             return
+        self._begin(problem, state)
         adapt(state, max(state.guess, gap))
         _set_steps(problem, state)
 
@@ -207,9 +222,11 @@ def _set_steps(problem: Problem, state: PrimalDualState) -> None:
     state.iteration.set_steps(state.gamma, *steps)
 
 
-def iterated(problem: Problem, w: Array, u: Array) -> tuple[Array, Array]:
+def iterated(
+    problem: Problem, w: Array, u: Array, solver: PrimalDual | None = None
+) -> tuple[Array, Array]:
     """The point (w, u) after some iterations, as a reduced solve wants it."""
-    solver = PrimalDual(polish=False)
+    solver = solver or PrimalDual(polish=False)
     state = solver.init(problem, w, u)
     for _ in range(_REDUCED):
         solver.step(problem, state)
