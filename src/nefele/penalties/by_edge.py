@@ -46,11 +46,13 @@ class ByEdge(Penalty):
             raise ValueError(f"kind must be one integer per edge; got {kind!r}.")
         if len(self.kind) and not 0 <= self.kind.min() <= self.kind.max() < len(self.penalties):
             raise ValueError(f"kind must be in 0..{len(self.penalties) - 1}; got {kind!r}.")
-        self._groups = [np.flatnonzero(self.kind == k) for k in range(len(self.penalties))]
+        self.groups = [
+            (penalty, np.flatnonzero(self.kind == k)) for k, penalty in enumerate(self.penalties)
+        ]
 
     def __repr__(self) -> str:
-        parts = zip(self.penalties, self._groups, strict=True)
-        return f"ByEdge({', '.join(f'{penalty!r}: {len(on)} edges' for penalty, on in parts)})"
+        parts = (f"{penalty!r}: {len(on)} edges" for penalty, on in self.groups)
+        return f"ByEdge({', '.join(parts)})"
 
     @property
     def edges(self) -> int:  # type: ignore[override]
@@ -195,7 +197,7 @@ class ByEdge(Penalty):
         if len(v) != self.edges:
             raise ValueError(f"A penalty by edge is for {self.edges} edges; got {len(v)}.")
         out = np.zeros((len(v), *(v.shape[1:] if shape is None else shape)))
-        for penalty, on in zip(self.penalties, self._groups, strict=True):
+        for penalty, on in self.groups:
             if len(on):
                 out[on] = ask(penalty, on)
         return out

@@ -45,8 +45,8 @@ from nefele.solvers.base import Solver
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.bounds import interior
 from nefele.solvers.interior_point.chances import advisable
-from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.ends import find_end, has_end
+from nefele.solvers.interior_point.forms import edge_kind, forms, nearly_equal, norms
 from nefele.solvers.interior_point.kinks import curved_parts
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
@@ -116,7 +116,8 @@ class Newton(Solver[NewtonState]):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.start = state.w.copy(), u0
-        smooth = loss.smooth and edge_kind(problem) in ("cones", "springs")
+        kinds = {form.kind for form in forms(problem)}
+        smooth = loss.smooth and kinds <= {"cones", "springs"}
         usable = warm and smooth and not state.duals
         error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
@@ -151,7 +152,7 @@ class Newton(Solver[NewtonState]):
             state.start = state.end = None
             assert state.terms is not None
             if state.exact:
-                state.before = state.terms.edges.sizes()
+                state.before = state.terms.edges.cores[0].sizes()
             self._interior(problem, state)
             state.steps += 1
             slow = _SLOW_CURVED if self._may_switch(problem, state) else _SLOW
@@ -249,8 +250,10 @@ class Newton(Solver[NewtonState]):
         Where balls are much larger than flows, neighbours are equal but for rounding errors, which
         huge weights make large over graphs with cycles.
         """
+        assert state.terms is not None
         used, switch = _used(state), self._may_switch(problem, state)
-        spare = 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max()))  # type: ignore[union-attr]
+        room = state.terms.strength[norms(problem)].max(initial=0.0)
+        spare = 0 < used < _SPARE * min(state.cap, float(room))
         if switch or spare:
             if switch:
                 state.by_duals(problem)
@@ -312,7 +315,7 @@ class Newton(Solver[NewtonState]):
             if again is not None:
                 return again
         plain = self._bound(problem, state, w, u, tol)
-        fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
+        fuses = problem.coupled and problem.graph.plain and norms(problem).any()
         if exact or state.start is not None or not fuses:
             return w, plain
         together = _fuse(problem, w, u)
@@ -429,10 +432,11 @@ def _lengthen(
 
 def _used(state: NewtonState) -> float:
     """The largest flow in units of its norm, or 0 where there are no balls."""
-    terms = state.terms
-    if terms is None or not terms.problem.penalty.is_norm or not np.isfinite(state.u).all():
+    if state.terms is None or not np.isfinite(state.u).all():
         return 0.0
-    return float(terms.problem.penalty.dual_norm(state.u).max(initial=0.0))
+    problem = state.terms.problem
+    sizes = problem.penalty.domain_ratio(state.u, problem.scale) * problem.scale
+    return float(sizes[norms(problem)].max(initial=0.0))
 
 
 def _at_end(state: NewtonState) -> bool:
