@@ -73,15 +73,15 @@ class ByEdge(Penalty):
         return ByEdge(self.penalties, self.kind[edges])
 
     def personal(self, d: int) -> Array:
-        """What no kind couples: the kernel of the sum of projections on what they couple.
+        """What no edge couples: the kernel of the sum of projections on what they couple.
 
         Parameters
         ----------
         d : int
             Number of parameters of a node.
         """
-        free = [penalty.personal(d) for penalty in self.penalties]
-        coupled = sum(np.eye(d) - basis @ basis.T for basis in free)
+        free = [penalty.personal(d) for penalty, on in self.groups if len(on)]
+        coupled = sum((np.eye(d) - basis @ basis.T for basis in free), np.zeros((d, d)))
         values, vectors = np.linalg.eigh(coupled)
         return np.asarray(vectors[:, values < 1e-9])
 
