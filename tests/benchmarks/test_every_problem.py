@@ -33,6 +33,14 @@ def test_a_penalty_per_edge(seed):
     assert not found["violated"] and not found["wrong status"]
 
 
+@pytest.mark.parametrize("seed", [1093, 1124, 1193])
+def test_edges_that_hold_some_nodes_in_part(seed):
+    """Two whose nodes run away where their own edges let them; factors that are inexact."""
+    found = every_problem.measure(seed, kind=BY_EDGE)
+    assert found["solved"] and found["steps"] <= 100
+    assert not found["violated"] and not found["wrong status"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 400, 50))
 def test_many_more(start):

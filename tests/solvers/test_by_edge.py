@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from nefele import DataWarning, Graph, LocalData, Problem, as_graph, solve
+from nefele import DataWarning, Graph, LocalData, Problem, Status, as_graph, solve
 from nefele.graphs import chain, grid
 from nefele.losses import (
     Absolute,
@@ -31,6 +31,7 @@ from nefele.penalties import (
 from nefele.solvers import Newton, PrimalDual, as_solver
 from nefele.solvers.interior_point.edges import Edges
 from nefele.solvers.interior_point.forms import forms, norms
+from nefele.solvers.primal_dual.polish import polish
 from tests.problems import kind_of, random_data, random_graph
 from tests.reference.oracle import oracle
 from tests.solvers.problems import name, quiet
@@ -196,3 +197,39 @@ def test_a_node_that_edges_compare_in_part():
     found = quiet(problem, "auto", tol=1e-9)
     assert found.converged and np.isfinite(found.w).all()
     assert found.w[2, 0] == pytest.approx(found.w[1, 0], rel=1e-6)
+
+
+def separable(penalty, n=3):
+    """Logistic nodes: the last one's second feature separates its labels for ever."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8 * n, 2))
+    y = np.where(rng.random(8 * n) < 0.5, 1.0, -1.0)
+    X[-8:, 1] = y[-8:] * (1 + rng.random(8))
+    data = LocalData(X, y, np.arange(0, 8 * n + 1, 8))
+    return Problem(chain(n), data, loss="logistic", penalty=penalty, lam=0.1)
+
+
+def test_who_runs_away_depends_on_the_edges_of_a_node():
+    """An entry that is coupled elsewhere only does not hold a node."""
+    some = Partial(L2Norm(), [0])
+    assert separable({(0, 1): "l2", (1, 2): some}).unbounded().tolist() == [False, False, True]
+    assert not separable({(0, 1): some, (1, 2): "l2"}).unbounded().any()
+    assert not separable({(0, 1): "l1", (1, 2): "l2"}).unbounded().any()
+    found = quiet(separable({(0, 1): "l2", (1, 2): some}), "auto", tol=1e-8)
+    assert found.status is Status.HELD and found.unbounded.tolist() == [False, False, True]
+
+
+def test_a_kind_without_edges_couples_nothing():
+    one = ByEdge([Partial(L2Norm(), [0]), L2Norm()], [0, 0])
+    np.testing.assert_allclose(np.abs(one.personal(2)), [[0.0], [1.0]], atol=1e-12)
+
+
+def test_reduced_solves_ask_some_edges_only():
+    """Smooth kinds, of which some edges are alike at the point: the curvature of the others."""
+    kinds = ByEdge([SquaredL2(), HuberPenalty(delta=0.5)], [0, 1, 0])
+    graph, data = chain(4), random_data(np.random.default_rng(0), [5] * 4, 2, "sign")
+    problem = Problem(graph, data, loss="logistic", penalty=kinds, lam=0.1)
+    w, fused = np.zeros((4, 2)), np.array([[True, True], [False, False], [False, False]])
+    better = polish(problem, w, np.zeros((3, 2)), fused)
+    assert better is not None and problem.objective(better.w) < problem.objective(w)
+    np.testing.assert_array_equal(better.w[0], better.w[1])

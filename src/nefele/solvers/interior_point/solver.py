@@ -65,6 +65,7 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
+_STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if factors are inexact
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
 _MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
@@ -222,7 +223,8 @@ class Newton(Solver[NewtonState]):
         """
         terms = state.terms
         assert terms is not None
-        before = terms.total + state.length * terms.reach(state.slope)
+        left = state.length * terms.reach(state.slope)
+        before = terms.total + left
         step = min(1.0, _INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             if step < least and not terms.linear:
@@ -237,6 +239,10 @@ class Newton(Solver[NewtonState]):
                 state.w, state.u = w, terms.flow
                 state.slope = _slope(terms, w, state.alone) if terms.linear else slope
                 state.move, state.damp = dw, 0.1 * state.damp
+                stays = state.length * terms.reach(state.slope) > max(_STAYS * left, terms.total)
+                if stays and step * rest > _FAR and problem.graph.plain:
+                    state.careful = 1.0
+                    terms.uneven = True
                 return True
             step *= 0.5
         size = float((np.abs(state.slope) * terms.unit).max())
