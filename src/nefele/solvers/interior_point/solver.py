@@ -65,6 +65,7 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
+_BELOW = 1e-3  # objective, relative to the start's, from which steps begin again where they are
 _STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if factors are inexact
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
@@ -254,7 +255,8 @@ class Newton(Solver[NewtonState]):
         """Begin again, with duals of the rows or with smaller balls, else go on in another way.
 
         Where balls are much larger than flows, neighbours are equal but for rounding errors, which
-        huge weights make large over graphs with cycles.
+        huge weights make large over graphs with cycles. Where the start was far above the optimum
+        rounding errors rule before the end: a point far below it is a better start.
         """
         assert state.terms is not None
         used, switch = _used(state), self._may_switch(problem, state)
@@ -267,9 +269,13 @@ class Newton(Solver[NewtonState]):
                 state.cap = _ENOUGH * used
             state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
             state.damp, state.asked, state.move = 0.0, np.inf, None
-            state.w = np.where(state.alone[:, None], state.w, interior(problem))
-            state.u = np.zeros_like(state.u)
-            self._begin(problem, state, float(problem.loss.value(state.w).sum()))
+            start = np.where(state.alone[:, None], state.w, interior(problem))
+            value = float(problem.loss.value(start).sum())
+            reached = problem.objective(state.w)
+            if spare and not switch and reached < _BELOW * value:
+                start, value = state.w, reached
+            state.w, state.u = start, np.zeros_like(state.u)
+            self._begin(problem, state, value)
             return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
