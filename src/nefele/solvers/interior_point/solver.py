@@ -65,7 +65,7 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
-_BELOW = 1e-3  # objective, relative to the start's, from which steps begin again where they are
+_BELOW = 1e-8  # objective, relative to the start's, that `_DONE` of the start leaves few digits of
 _STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if factors are inexact
 _NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
@@ -256,7 +256,8 @@ class Newton(Solver[NewtonState]):
 
         Where balls are much larger than flows, neighbours are equal but for rounding errors, which
         huge weights make large over graphs with cycles. Where the start was far above the optimum
-        rounding errors rule before the end: a point far below it is a better start.
+        rounding errors rule before the end: a point far below it is a better start, but over
+        linear maps, where it was not.
         """
         assert state.terms is not None
         used, switch = _used(state), self._may_switch(problem, state)
@@ -272,7 +273,7 @@ class Newton(Solver[NewtonState]):
             start = np.where(state.alone[:, None], state.w, interior(problem))
             value = float(problem.loss.value(start).sum())
             reached = problem.objective(state.w)
-            if spare and not switch and reached < _BELOW * value:
+            if problem.graph.plain and not switch and reached < _BELOW * value:
                 start, value = state.w, reached
             state.w, state.u = start, np.zeros_like(state.u)
             self._begin(problem, state, value)
@@ -327,8 +328,7 @@ class Newton(Solver[NewtonState]):
             if again is not None:
                 return again
         plain = self._bound(problem, state, w, u, tol)
-        fuses = problem.coupled and problem.graph.plain and norms(problem).any()
-        if exact or state.start is not None or not fuses:
+        if exact or state.start is not None or not _fuses(problem):
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))
@@ -443,12 +443,19 @@ def _lengthen(
 
 
 def _used(state: NewtonState) -> float:
-    """The largest flow in units of its norm, or 0 where there are no balls."""
+    """The largest flow in units of its norm, or 0 where there are no balls.
+
+    Over linear maps no more than the losses can ask for: other flows cancel at every node, and
+    fill balls of any size.
+    """
     if state.terms is None or not np.isfinite(state.u).all():
         return 0.0
     problem = state.terms.problem
     sizes = problem.penalty.domain_ratio(state.u, problem.scale) * problem.scale
-    return float(sizes[norms(problem)].max(initial=0.0))
+    used = float(sizes[norms(problem)].max(initial=0.0))
+    if isinstance(problem.graph, MappedGraph) and problem.graph.stretch > 0:
+        used = min(used, kinks.force(problem) / problem.graph.stretch)
+    return used
 
 
 def _at_end(state: NewtonState) -> bool:
@@ -474,6 +481,15 @@ def _error(problem: Problem, state: NewtonState) -> float:
     loss, alone = problem.loss, state.alone
     here = np.abs(loss.grad(state.w) + problem.graph.div(state.u))[~alone].sum()
     return float(here) / (float(np.abs(loss.grad(np.zeros_like(state.w)))[~alone].sum()) or 1.0)
+
+
+def _fuses(problem: Problem) -> bool:
+    """Whether equal parameters may be better, which rounding errors and huge weights hide.
+
+    Rows of several nodes that act on each parameter alike as well: all nodes may be equal there.
+    """
+    alike = getattr(problem.graph, "block", None) is None
+    return problem.coupled and alike and bool(norms(problem).any())
 
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:
