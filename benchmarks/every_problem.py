@@ -2,7 +2,8 @@
 
 `python benchmarks/every_problem.py --seeds 0 1000` solves one problem per seed to a certified gap
 of 1e-6, gives each to CVXPY with Clarabel as well, and writes benchmarks/results/every_problem.md.
-`--only 17 230` shows single problems. Seconds are CPU seconds of one thread.
+`--only 17 230` shows single problems, `--kind "by edge"` gives each a penalty per edge. Seconds
+are CPU seconds of one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ for name in ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MK
     os.environ[name] = "1"
 
 import numpy as np  # noqa: E402
-from every_problem_cases import Case, case  # noqa: E402
+from every_problem_cases import BY_EDGE, KINDS, Case, case  # noqa: E402
 from every_problem_oracle import cone, running_away  # noqa: E402
 
 from nefele import solve  # noqa: E402
@@ -63,9 +64,9 @@ def attempt(problem: Any, limit: float = LIMIT) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
-def measure(seed: int, size: str = "") -> dict[str, Any]:
+def measure(seed: int, size: str = "", kind: str = "") -> dict[str, Any]:
     """One problem by both sides, and what was wrong with it."""
-    posed = case(seed, size)
+    posed = case(seed, size, kind)
     seconds, result = attempt(posed.problem())
     theirs, point, own = cone(posed)
     if SLOWER * theirs < seconds < LIMIT / 2:  # once more: what else the machine does counts less
@@ -162,6 +163,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 1000), metavar=("FROM", "TO"))
     parser.add_argument("--only", type=int, nargs="+", metavar="SEED")
     parser.add_argument("--size", default="", choices=("", "small", "middle"))
+    parser.add_argument("--kind", default="", choices=("", *KINDS, BY_EDGE))
     parser.add_argument("--keep", type=Path, help="a file of JSON lines to add the records to")
     parser.add_argument("--page", type=Path, default=HERE / "results" / "every_problem.md")
     options = parser.parse_args()
@@ -170,7 +172,7 @@ def main() -> None:
     seeds = options.only or range(*options.seeds)
     records = []
     for seed in seeds:
-        records.append(measure(seed, options.size))
+        records.append(measure(seed, options.size, options.kind))
         r = records[-1]
         if options.keep:
             with options.keep.open("a") as file:

@@ -11,6 +11,7 @@ from nefele import Graph, LocalData, Problem
 from nefele.graphs import chain, grid
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.penalties import (
+    ByEdge,
     HuberPenalty,
     L1Norm,
     L2Norm,
@@ -48,6 +49,7 @@ SIMPLE = ("l1", "l2", "linf", "huber", "squared l2", "quadratic")
 INNER = (*SIMPLE, "singular", "lp")
 # Shares as among the first thousand problems that were tried: a sixth, a quarter, a twelfth.
 KINDS, SHARES = ("simple", "lp", "partial", "singular"), (0.5, 1 / 6, 0.25, 1 / 12)
+BY_EDGE = "by edge"  # by name only: the other problems of all seeds stay what they are
 HARD = ("", "no data", "few rows", "one class", "scales", "weights", "tiny lam", "huge lam", "all")
 GRAPHS = ("chain", "tree", "grid", "random", "star")
 
@@ -73,13 +75,14 @@ class Case:
         return self.loss[node] if isinstance(self.loss, dict) else self.loss
 
 
-def case(seed: int, size: str = "") -> Case:
-    """The problem of this seed; `size` is "small", "middle" or drawn."""
+def case(seed: int, size: str = "", kind: str = "") -> Case:
+    """The problem of this seed; `size` ("small", "middle") and `kind` of penalty are drawn."""
     rng = np.random.default_rng([23, seed])
     drawn = str(rng.choice(["small", "middle"], p=[0.8, 0.2]))
     size = size or drawn
     shape, hard = str(rng.choice(GRAPHS)), str(rng.choice(HARD))
-    kind = str(rng.choice(KINDS, p=np.array(SHARES) / np.sum(SHARES)))
+    usual = str(rng.choice(KINDS, p=np.array(SHARES) / np.sum(SHARES)))
+    kind = kind or usual
     name = str(rng.choice([*LOSSES, *MIXED]))
     n = int(rng.integers(3, 31) if size == "small" else rng.integers(60, 301))
     d = int(rng.integers(1 if kind == "simple" else 2, 5))
@@ -90,7 +93,7 @@ def case(seed: int, size: str = "") -> Case:
         loss = {i: LOSSES[str(rng.choice(MIXED[name]))] for i in range(n)}
     data = _data(rng, n, d, loss, hard)
     length = d * CLASSES if isinstance(loss, Multinomial) else d
-    penalty, inner = _penalty(rng, kind, length)
+    penalty, inner = _penalty(rng, kind, length, graph.n_edges)
     lam = _strength(rng, graph, data, loss, penalty, hard)
     words = {"loss": name, "penalty": kind if kind != "simple" else inner, "inner": inner}
     words |= {"hard": hard, "graph": shape, "size": size}
@@ -153,7 +156,12 @@ def _labels(rng: np.random.Generator, loss: Any, z: Any, one: bool, scale: Any) 
     return noisy if np.ndim(scale) else noisy * float(scale)
 
 
-def _penalty(rng: np.random.Generator, kind: str, d: int) -> tuple[Any, str]:
+def _penalty(rng: np.random.Generator, kind: str, d: int, n_edges: int) -> tuple[Any, str]:
+    if kind == BY_EDGE:
+        kinds = rng.choice(KINDS, int(rng.integers(2, 5))).tolist()
+        found = [_penalty(rng, k, d, n_edges)[0] for k in kinds]
+        share = rng.dirichlet(np.ones(len(found)))  # perhaps all edges but one are alike
+        return ByEdge(found, rng.choice(len(found), n_edges, p=share)), f"{len(found)} kinds"
     if kind == "simple":
         inner = str(rng.choice(SIMPLE))
         return _named(rng, inner, d), inner

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from nefele.losses import Absolute, Hinge, HuberLoss, Logistic, Multinomial, Poisson, Squared
 from nefele.penalties import (
+    ByEdge,
     HuberPenalty,
     L1Norm,
     L2Norm,
@@ -66,6 +67,9 @@ def _fit(loss: Any, z: Any, y: Any, c: Any) -> Any:
 
 
 def _coupling(penalty: Any, v: Any, s: Any, constraints: list[Any]) -> Any:
+    if isinstance(penalty, ByEdge):
+        kinds = [(p, np.flatnonzero(penalty.kind == k)) for k, p in enumerate(penalty.penalties)]
+        return sum(_coupling(p, v[on], s[on], constraints) for p, on in kinds if len(on))
     if isinstance(penalty, Partial):
         return _coupling(penalty.penalty, v[:, list(penalty.on)], s, constraints)
     if isinstance(penalty, L1Norm):
@@ -199,14 +203,24 @@ def running_away(case: Case) -> np.ndarray:
 
 def _held_together(penalty: Any, graph: Any, d: int) -> Any:
     """Rows that vanish exactly for parameters without any penalty."""
-    basis = np.eye(d)
+    differences = graph.incidence_t.T.tocsr()
+    if not isinstance(penalty, ByEdge):
+        return sparse.kron(differences, _coupled(penalty, d)).tocsr()
+    rows = [
+        sparse.kron(differences[np.flatnonzero(penalty.kind == k)], _coupled(kind, d))
+        for k, kind in enumerate(penalty.penalties)
+        if (penalty.kind == k).any()
+    ]
+    return sparse.vstack(rows).tocsr()
+
+
+def _coupled(penalty: Any, d: int) -> Any:
+    """A matrix that vanishes exactly for differences without any penalty."""
     if isinstance(penalty, Partial):
         inner = penalty.penalty
         Q = inner.Q if isinstance(inner, Quadratic) else np.eye(len(penalty.on))
-        basis = Q @ np.eye(d)[list(penalty.on)]
-    elif isinstance(penalty, Quadratic):
-        basis = penalty.Q
-    return sparse.kron(graph.incidence_t.T, basis).tocsr()
+        return Q @ np.eye(d)[list(penalty.on)]
+    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(d)
 
 
 def _unit_rows(matrix: Any) -> Any:

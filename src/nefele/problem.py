@@ -23,7 +23,8 @@ from nefele.losses.escape import Escape, falling, joined
 from nefele.penalties import penalty_of
 from nefele.program import Program, run_alone
 
-_MOST_DIRECTIONS = 2000  # parameters over linear maps up to which runaways are looked for
+_MOST_DIRECTIONS = 2000  # parameters, where edges differ, up to which runaways are looked for
+_SAME = 1e-9  # difference of projections up to which they are the same
 
 
 class Problem:
@@ -281,7 +282,7 @@ class Problem:
         ----------
         w : array of shape (n_nodes, d), optional
         """
-        if self.coupled and not self.graph.plain:
+        if self.coupled and not (self.graph.plain and self._alike()):
             return self._runs_away()
         out = self.loss.unbounded(self.parts, w)[self.parts]
         personal = self.penalty.personal(self.d)
@@ -289,14 +290,23 @@ class Problem:
             out |= self.loss.unbounded_nodes(self.parts, personal, w)
         return out
 
+    def _alike(self) -> bool:
+        """Whether all edges leave the same directions free."""
+        if self.penalty.edges is None:
+            return True
+        shape = self.graph.n_edges, self.d
+        held = (self.penalty.within(np.broadcast_to(unit, shape)) for unit in np.eye(self.d))
+        return all(np.allclose(rows, rows[0], rtol=0.0, atol=_SAME) for rows in held)
+
     def _runs_away(self) -> NDArray[np.bool_]:
-        """The same over linear maps: nodes that fall along directions that their rows allow."""
+        """The same where edges differ: nodes that fall along directions that their rows allow.
+
+        Over linear maps, and with penalties that leave other directions free at other edges.
+        """
         out = np.zeros(self.graph.n_nodes, dtype=bool)
         escapes = len(self.loss.escape_nodes(self.loss.labelled).free) > 0
         if not escapes or out.size * self.d > _MOST_DIRECTIONS:
             return out
-        personal = self.penalty.personal(self.graph.width(self.d))
-        held = np.eye(len(personal)) - personal @ personal.T
         for part in range(self.n_parts):
             nodes = np.flatnonzero(self.parts == part)
             found, owner = [], list[int]()
@@ -307,7 +317,8 @@ class Problem:
                 owner += len(found[-1].free) * [i]
             move = np.zeros((len(nodes) * self.d, self.graph.n_nodes, self.d))
             move[:, nodes] = np.eye(len(nodes) * self.d).reshape(-1, len(nodes), self.d)
-            rows = np.stack([(self.graph.diff(one) @ held).ravel() for one in move], axis=1)
+            held = [self.penalty.within(self.graph.diff(one)).ravel() for one in move]
+            rows = np.stack(held, axis=1)
             none = rows[:0]
             found.append(Escape(none, rows[np.abs(rows).max(axis=1) > 0], none))
             matrices = joined(found)

@@ -318,3 +318,32 @@ def test_what_maps_refuse():
         Problem(mapped(graph, nodes=np.eye(3)), data, lam=1.0)
     with pytest.raises(TypeError, match="no adjacency"):
         _ = coupling.adjacency
+
+
+@pytest.mark.parametrize("loss", [Absolute(), HuberLoss(delta=0.5), Squared()], ids=str)
+@pytest.mark.parametrize("penalty", ["l2", "l1", "linf"])
+@pytest.mark.parametrize("lam", [1e4, 1e8])
+def test_huge_weights_over_rows_whose_flows_may_cancel(lam, penalty, loss):
+    """Second differences on a grid: strong balls are exact, and all nodes equal."""
+    rows, rng = trend(grid(5, 6), 2), np.random.default_rng(2)
+    counts = rng.choice([0, 2, 6], 30)
+    data = LocalData.from_list(
+        [(rng.normal(size=(m, 2)), rng.normal(size=m)) if m else None for m in counts]
+    )
+    assert np.linalg.matrix_rank(rows.operator(1).toarray()) == 29  # constants, and one cycle
+    w = cp.Variable(2)
+    off = data.X @ w - data.y
+    fits = {Squared: cp.square(off), Absolute: cp.abs(off), HuberLoss: cp.huber(off, 0.5) / 2}
+    value = cp.Problem(cp.Minimize(data.row_weight @ fits[type(loss)])).solve(solver=cp.CLARABEL)
+    result = solve(Problem(rows, data, loss=loss, penalty=penalty, lam=lam), tol=1e-6)
+    assert result.converged and result.n_iter < 150
+    assert result.objective == pytest.approx(value, rel=2e-6)
+    assert result.objective - result.gap_abs <= value * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_least_stretch_of_a_coupling(order):
+    K = trend(grid(4, 5), order)
+    values = np.linalg.svd(K.operator(1).toarray(), compute_uv=False)
+    assert K.stretch == pytest.approx(values[values > 1e-9].min(), rel=1e-6)
+    assert trend(chain(700), 2).stretch == 0.0  # not asked for

@@ -33,7 +33,10 @@ def started(problem, total=1.0, seed=1):
     """Cones at a random central point."""
     rng = np.random.default_rng(seed)
     shape = problem.graph.n_edges, problem.d
-    return Cones(problem, rng.standard_normal(shape), 0.1 * rng.standard_normal(shape), total)
+    v, u = rng.standard_normal(shape), 0.1 * rng.standard_normal(shape)
+    penalty = problem.penalty
+    soft = {"delta": getattr(penalty, "delta", 0.0), "entrywise": penalty.entrywise}
+    return Cones(problem.scale, v, u, total, **soft)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=name)
@@ -185,7 +188,7 @@ def test_every_iterate_is_inside(loss, penalty):
     zero = np.zeros((problem.graph.n_nodes, 2)), np.zeros((problem.graph.n_edges, 2))
     solver = Newton()
     state = solver.init(problem, *zero)
-    cones = state.terms.edges
+    cones = state.terms.edges.cores[0]
     while cones.total > 1e-9 * cones.first:
         before = cones.total
         solver.step(problem, state)

@@ -145,7 +145,7 @@ def test_power_cones_stay_inside_and_the_barrier_has_its_derivatives():
     solver = Newton()
     zero = np.zeros((problem.graph.n_nodes, 3)), np.zeros((problem.graph.n_edges, 3))
     state = solver.init(problem, *zero)
-    edges = state.terms.edges
+    edges = state.terms.edges.cores[0]
     assert isinstance(edges, Powers)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -170,7 +170,7 @@ def test_power_cones_stay_inside_and_the_barrier_has_its_derivatives():
 def test_the_inverse_of_the_barriers_hessian_in_closed_form(p):
     rng = np.random.default_rng(0)
     problem = random_problem(1, Squared(), Lp(p), d=3)
-    edges = Powers(problem, problem.scale, np.zeros((problem.graph.n_edges, 3)), 1.0)
+    edges = Powers(p, problem.scale, np.zeros((problem.graph.n_edges, 3)), 1.0)
     h = np.concatenate([rng.uniform(0.01, 0.3, edges.v.shape), np.ones((len(edges.v), 1))], axis=1)
     v = edges._bounds(h) * rng.uniform(-0.99, 0.99, edges.v.shape)
     y = rng.normal(size=(len(v), 7))

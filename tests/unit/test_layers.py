@@ -82,7 +82,7 @@ RULES = Rules(
     excepted=frozenset(
         {
             "solvers/interior_point/chances.py",
-            "solvers/interior_point/cones.py",
+            "solvers/interior_point/forms.py",
             "solvers/interior_point/kinks.py",
             "solvers/fedrelax.py",
             "solvers/merging/solver.py",

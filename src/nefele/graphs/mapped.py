@@ -24,6 +24,9 @@ from nefele.graph import Graph
 
 Index = NDArray[np.int64]
 
+_MOST_VALUES = 600  # singular values that are found, 30 ms
+_ROUNDING = 1e-12  # of their squares, relative to the largest
+
 
 class MappedGraph(Graph):
     """Rows that compare linear images of the nodes' parameters, in the place of edges.
@@ -189,6 +192,19 @@ class MappedGraph(Graph):
     def degree(self) -> Index:
         """Number of rows at each node, shape (n_nodes,)."""
         return self._frozen(np.bincount(self._links.indices, minlength=self.n_nodes))
+
+    @cached_property
+    def stretch(self) -> float:
+        """The least nonzero singular value of K: flows may be so much larger than what they carry.
+
+        Zero where it takes too long to find.
+        """
+        K = self._operator
+        if min(K.shape) > _MOST_VALUES:
+            return 0.0
+        gram = (K @ K.T if K.shape[0] < K.shape[1] else K.T @ K).toarray()
+        values = np.linalg.eigvalsh(gram)
+        return float(np.sqrt(values[values > _ROUNDING * values[-1]].min(initial=np.inf)))
 
     @cached_property
     def _transposed(self) -> sparse.csr_array:

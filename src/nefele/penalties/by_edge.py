@@ -46,11 +46,13 @@ class ByEdge(Penalty):
             raise ValueError(f"kind must be one integer per edge; got {kind!r}.")
         if len(self.kind) and not 0 <= self.kind.min() <= self.kind.max() < len(self.penalties):
             raise ValueError(f"kind must be in 0..{len(self.penalties) - 1}; got {kind!r}.")
-        self._groups = [np.flatnonzero(self.kind == k) for k in range(len(self.penalties))]
+        self.groups = [
+            (penalty, np.flatnonzero(self.kind == k)) for k, penalty in enumerate(self.penalties)
+        ]
 
     def __repr__(self) -> str:
-        parts = zip(self.penalties, self._groups, strict=True)
-        return f"ByEdge({', '.join(f'{penalty!r}: {len(on)} edges' for penalty, on in parts)})"
+        parts = (f"{penalty!r}: {len(on)} edges" for penalty, on in self.groups)
+        return f"ByEdge({', '.join(parts)})"
 
     @property
     def edges(self) -> int:  # type: ignore[override]
@@ -71,15 +73,15 @@ class ByEdge(Penalty):
         return ByEdge(self.penalties, self.kind[edges])
 
     def personal(self, d: int) -> Array:
-        """What no kind couples: the kernel of the sum of projections on what they couple.
+        """What no edge couples: the kernel of the sum of projections on what they couple.
 
         Parameters
         ----------
         d : int
             Number of parameters of a node.
         """
-        free = [penalty.personal(d) for penalty in self.penalties]
-        coupled = sum(np.eye(d) - basis @ basis.T for basis in free)
+        free = [penalty.personal(d) for penalty, on in self.groups if len(on)]
+        coupled = sum((np.eye(d) - basis @ basis.T for basis in free), np.zeros((d, d)))
         values, vectors = np.linalg.eigh(coupled)
         return np.asarray(vectors[:, values < 1e-9])
 
@@ -195,7 +197,7 @@ class ByEdge(Penalty):
         if len(v) != self.edges:
             raise ValueError(f"A penalty by edge is for {self.edges} edges; got {len(v)}.")
         out = np.zeros((len(v), *(v.shape[1:] if shape is None else shape)))
-        for penalty, on in zip(self.penalties, self._groups, strict=True):
+        for penalty, on in self.groups:
             if len(on):
                 out[on] = ask(penalty, on)
         return out

@@ -2,100 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nefele._checks import Array
 from nefele._systems.forest import diagonal_blocks, unrolled
-from nefele.penalties import (
-    HuberPenalty,
-    L1Norm,
-    L2Norm,
-    LinfNorm,
-    Lp,
-    Partial,
-    Penalty,
-    Quadratic,
-    SquaredL2,
-)
-from nefele.problem import Problem
 
-_KINDS: dict[type[Penalty], str] = {
-    L2Norm: "cones",
-    L1Norm: "cones",
-    HuberPenalty: "cones",
-    LinfNorm: "faces",
-    SquaredL2: "springs",
-    Quadratic: "springs",
-    Lp: "powers",
-}
-_EXACT: dict[float, Penalty] = {1.0: L1Norm(), 2.0: L2Norm(), np.inf: LinfNorm()}
 _NEAR = 0.3  # share of the level from which a product counts as near it
-
-
-class Form(NamedTuple):
-    """How edges are written: a kind of cones, the penalty of the entries `on` that are coupled.
-
-    The kinds: "cones" (l1, l2, Huber), "faces" (linf), "powers" (p-norms), "springs" (quadratic),
-    "" for none of these.
-    """
-
-    kind: str
-    penalty: Penalty
-    on: tuple[int, ...]
-
-
-def form(problem: Problem) -> Form:
-    """How the penalty can be written; norms of one entry are all the same."""
-    penalty, on = problem.penalty, tuple(range(problem.graph.width(problem.d)))
-    while isinstance(penalty, Partial):
-        on = tuple(on[j] for j in penalty.on)
-        penalty = penalty.penalty
-    if type(penalty) is Lp:
-        penalty = _EXACT.get(float(penalty.p), penalty)
-    if len(on) == 1 and type(penalty) in (Lp, LinfNorm, L2Norm):
-        penalty = L1Norm()
-    return Form(_KINDS.get(type(penalty), ""), penalty, on)
-
-
-def edge_kind(problem: Problem) -> str:
-    """The kind of cones that edges are."""
-    return form(problem).kind
-
-
-def cone_count(problem: Problem) -> float:
-    """Cones of the edges: half the number of barriers that their points have."""
-    kind, penalty, on = form(problem)
-    if kind == "springs":
-        return 0
-    if kind == "powers":
-        return problem.graph.n_edges * (3 * len(on) + 1) / 2
-    single = kind == "faces" or isinstance(penalty, L1Norm)
-    return problem.graph.n_edges * (len(on) if single else 1)
-
-
-def stiffness(problem: Problem) -> Array:
-    """Q of a quadratic penalty of the coupled entries, shape (k, k)."""
-    _, penalty, on = form(problem)
-    return penalty.Q if isinstance(penalty, Quadratic) else np.eye(len(on))
-
-
-def nearly_equal(problem: Problem, w: Array, u: Array) -> NDArray[np.bool_]:
-    """Entries of edges whose difference is nearer to zero than their flow to its boundary."""
-    _, penalty, on = form(problem)
-    columns, scale = list(on), problem.scale[:, None]
-    diff, flow = problem.graph.diff(w)[:, columns], u[:, columns]
-    unit = float(np.ptp(w[:, columns], axis=0).max())
-    if penalty.entrywise:
-        room, away = 1 - np.abs(flow) / scale, np.abs(diff)
-    else:
-        room = 1 - penalty.domain_ratio(flow, problem.scale)[:, None]
-        away = penalty.value(diff)[:, None]
-    out = np.zeros(u.shape, dtype=bool)
-    out[:, columns] = away < room * unit
-    return out
 
 
 class Cones:
@@ -106,13 +20,16 @@ class Cones:
 
     Parameters
     ----------
-    problem : Problem
+    scale : array of shape (n_edges,)
+        s.
     v, u : arrays of shape (n_edges, k)
         Differences and flow of the coupled entries to start near.
     total : float
         Sum of x^T z at the start, which is central: equal in all cones.
-    scale : array of shape (n_edges,), optional
-        s, where it is not lam A_e.
+    delta : float
+        That of a Huber penalty; 0 for a norm.
+    entrywise : bool
+        Whether each entry is a cone of its own.
 
     Attributes
     ----------
@@ -125,20 +42,26 @@ class Cones:
     name, kept = "edges", ("t", "v", "u", "off")
 
     def __init__(
-        self, problem: Problem, v: Array, u: Array, total: float, scale: Array | None = None
+        self,
+        scale: Array,
+        v: Array,
+        u: Array,
+        total: float,
+        *,
+        delta: float = 0.0,
+        entrywise: bool = False,
     ) -> None:
-        self.shape, penalty = v.shape, form(problem).penalty
-        entries = v.shape[1] if isinstance(penalty, L1Norm) else 1
+        self.shape = v.shape
+        entries = v.shape[1] if entrywise else 1
         length = v.shape[1] // entries
-        self.dims = unrolled(length, problem.graph.n_nodes * entries)
-        delta = penalty.delta if isinstance(penalty, HuberPenalty) else 0.0
-        s = np.repeat(problem.scale if scale is None else scale, entries)
+        self.dims = unrolled(length, len(v) * entries)
+        s = np.repeat(scale, entries)
         self._begin(s, delta / s, v.reshape(-1, length), u.reshape(-1, length), total)
 
     def _begin(self, s: Array, soft: Array, v: Array, u: Array, total: float) -> None:
         length = v.shape[1]
         self.s, self.soft, self.count = s, soft, len(s)
-        self.t, self.v, self.u = _central(self.s, v, u, total / max(self.count, 1))
+        self.t, self.v, self.u = _central(self.s, v, u, total / max(self.count, 1), soft)
         self.off = v - self.v - self.soft[:, None] * self.u
         self.total = self.first = total
         self.longest, self._change = 0.0, [0.0, 0.0]
@@ -239,14 +162,17 @@ def outlying(x: Array, z: Array, dx: Array, dz: Array, step: float, level: float
     return np.maximum(np.clip(after, low, high) - after, -high)
 
 
-def _central(s: Array, v: Array, u: Array, level: float) -> tuple[Array, Array, Array]:
+def _central(
+    s: Array, v: Array, u: Array, level: float, soft: Array | float = 0.0
+) -> tuple[Array, Array, Array]:
     """The central point (t, v', u') at this level with v' + k u' = v + k u.
 
     Central: v' = level u' / (s^2 - ||u'||^2), t = level s / (s^2 - ||u'||^2). As the level falls,
-    v' and u' tend to v and u where these are optimal, whatever k > 0 is.
+    v' and u' tend to v and u where these are optimal, whatever k > 0 is. With k = soft and u = 0
+    the point meets v = v' + soft u' at once.
     """
     length = np.sqrt(np.einsum("ij,ij->i", v, v))
-    k = (float(length.sum()) / max(len(s), 1) + level / s) / s
+    k = np.maximum((float(length.sum()) / max(len(s), 1) + level / s) / s, soft)
     p = v + k[:, None] * u
     size = np.sqrt(np.einsum("ij,ij->i", p, p))
     low, high = np.full_like(s, 1e-30), np.ones_like(s)

@@ -17,7 +17,7 @@ from nefele._checks import Array
 from nefele.problem import Problem
 from nefele.result import relative_gap
 from nefele.solvers.interior_point import kinks
-from nefele.solvers.interior_point.cones import edge_kind, form
+from nefele.solvers.interior_point.forms import edge_kind, forms
 from nefele.solvers.interior_point.state import NewtonState
 from nefele.solvers.primal_dual.polish import polish
 
@@ -43,7 +43,7 @@ def find_end(problem: Problem, state: NewtonState, tol: float) -> bool:
         return True
     state.tries += 1
     is_norm = problem.penalty.is_norm
-    fused = _fused(problem, state.before, state.terms.edges.sizes()) if is_norm else None
+    fused = _fused(problem, state.before, state.terms.edges.cores[0].sizes()) if is_norm else None
     better = polish(problem, state.w, state.u, fused, near=True)
     if better is None:
         state.tries = _TRIES
@@ -60,7 +60,7 @@ def _fused(problem: Problem, before: Array, after: Array) -> NDArray[np.bool_]:
     """Entries of edges whose difference a step has shrunk more than the room of their flow."""
     away, room = np.divide(after, before, out=np.ones_like(after), where=before > 0)
     out = np.zeros((problem.graph.n_edges, problem.d), dtype=bool)
-    out[:, list(form(problem).on)] = away < room
+    out[forms(problem)[0].place] = away < room
     return out
 
 
@@ -94,13 +94,13 @@ def _carried(problem: Problem, w: Array, u: Array) -> Array | None:
 
 def _columns(problem: Problem) -> list[list[int]]:
     """Entries of the parameters that are fused together."""
-    _, penalty, on = form(problem)
+    _, penalty, on, _ = forms(problem)[0]
     return [[j] for j in on] if penalty.entrywise else [list(on)]
 
 
 def _room(problem: Problem, u: Array) -> Array:
     """What the flow leaves of its balls, shape (n_edges, d)."""
-    _, penalty, on = form(problem)
+    _, penalty, on, _ = forms(problem)[0]
     used = np.abs(u)
     if not penalty.entrywise:
         columns = list(on)

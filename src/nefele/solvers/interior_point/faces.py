@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.problem import Problem
-from nefele.solvers.interior_point.cones import outlying, stiffness
+from nefele.solvers.interior_point.cones import outlying
 
 _DIRECTION = ("dt", "dv", "du", "da", "db", "dp", "dq", "longest", "_change")
 
@@ -138,8 +137,8 @@ class Springs:
     count, total, first, longest = 0, 0.0, 0.0, np.inf
     name, kept = "edges", ("flow",)
 
-    def __init__(self, problem: Problem, v: Array) -> None:
-        self._C = problem.scale[:, None, None] * stiffness(problem)
+    def __init__(self, Q: Array, scale: Array, v: Array) -> None:
+        self._C = scale[:, None, None] * Q
         self.flow: Array = (self._C @ v[..., None])[..., 0]
 
     def ahead_flow(self, step: float) -> Array:

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 
 from nefele._checks import Array
-from nefele.problem import Problem
-from nefele.solvers.interior_point.cones import form
 
 _NEAR = 5.0  # how far from the central path a step may end, in the norm of its Hessian
 _NEARER = 0.95  # a cone that is farther away already must come nearer by so much
@@ -39,8 +37,7 @@ class Powers:
 
     name, kept = "edges", ("v", "h", "u", "off")
 
-    def __init__(self, problem: Problem, scale: Array, v: Array, total: float) -> None:
-        p = float(form(problem).penalty.p)  # type: ignore[attr-defined]
+    def __init__(self, p: float, scale: Array, v: Array, total: float) -> None:
         m, d = v.shape
         self.a, self.q, self.s, self.degree = 1 / p, p / (p - 1), scale, 3 * d + 1
         self.count = m * self.degree / 2

@@ -11,7 +11,7 @@ from nefele._systems.forest import Forest
 from nefele._systems.operator import MOST_UNKNOWNS
 from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
-from nefele.solvers.interior_point.cones import edge_kind, stiffness
+from nefele.solvers.interior_point.forms import edge_kind, forms
 from nefele.solvers.interior_point.terms import Terms, uneven
 from nefele.solvers.primal_dual.fused import LEAST_WORK
 from nefele.solvers.primal_dual.polish import all_smooth
@@ -43,10 +43,11 @@ def pays(problem: Problem) -> bool:
 
     Wherever the system can be factorised, with kinks or couplings for which the primal-dual method
     may need tens of thousands of iterations: features of very different units, linf, p-norms,
-    penalties of some entries, quadratic ones of losses that are not squared, absolute, hinge, Huber
-    and lasso losses, and nodes with losses of different kinds. Else over forests; over graphs with
-    little fill when the losses are not quadratic, 2 to 20 times faster there for logistic losses;
-    and over small ones for quadratic losses, where the primal-dual method has no compiled loops.
+    penalties of some entries or by edge, quadratic ones of losses that are not squared, absolute,
+    hinge, Huber and lasso losses, and nodes with losses of different kinds. Else over forests; over
+    graphs with little fill when the losses are not quadratic, 2 to 20 times faster there for
+    logistic losses; and over small ones for quadratic losses, where the primal-dual method has no
+    compiled loops.
     """
     graph, d = problem.graph, problem.d
     if not graph.plain and graph.n_nodes * d > MOST_UNKNOWNS:
@@ -64,7 +65,7 @@ def pays(problem: Problem) -> bool:
     kind = edge_kind(problem)
     mixed = uneven(kinks.units(problem))
     if kind == "springs" and problem.penalty.whole and not (kinks.present(problem) or mixed):
-        Q = stiffness(problem)
+        Q = forms(problem)[0].stiffness
         if not curved:
             return False
         if np.linalg.matrix_rank(Q, hermitian=True) == len(Q):

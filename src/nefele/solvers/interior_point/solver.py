@@ -43,9 +43,9 @@ from nefele.solvers.base import Solver
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.bounds import interior
 from nefele.solvers.interior_point.chances import advisable
-from nefele.solvers.interior_point.cones import edge_kind, nearly_equal
 from nefele.solvers.interior_point.correctors import INSIDE, lengthen, slope_at, straighten
 from nefele.solvers.interior_point.ends import find_end, has_end
+from nefele.solvers.interior_point.forms import edge_kind, forms, nearly_equal, norms
 from nefele.solvers.interior_point.kinks import curved_parts
 from nefele.solvers.interior_point.reach import check, fits, pays
 from nefele.solvers.interior_point.state import NewtonState
@@ -63,6 +63,8 @@ _NEARER = 0.3  # error of a given start, relative to that of zero, up to which i
 _SLACK = 1e-2  # share of the predicted progress that a step must make
 _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
+_BELOW = 1e-8  # objective, relative to the start's, that `_DONE` of the start leaves few digits of
+_STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if factors are inexact
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
 _MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
 _FINEST = 1e-12  # least tolerance of a reduced problem
@@ -113,7 +115,8 @@ class Newton(Solver[NewtonState]):
         warm = bool(w0.any() or u0.any())
         if warm:
             state.start = state.w.copy(), u0
-        smooth = loss.smooth and edge_kind(problem) in ("cones", "springs")
+        kinds = {form.kind for form in forms(problem)}
+        smooth = loss.smooth and kinds <= {"cones", "springs"}
         usable = warm and smooth and not state.duals
         error = _error(problem, state) if usable else 1.0
         if error <= _NEARER:
@@ -148,7 +151,7 @@ class Newton(Solver[NewtonState]):
             state.start = state.end = None
             assert state.terms is not None
             if state.exact:
-                state.before = state.terms.edges.sizes()
+                state.before = state.terms.edges.cores[0].sizes()
             self._interior(problem, state)
             state.steps += 1
             slow = _SLOW_CURVED if self._may_switch(problem, state) else _SLOW
@@ -220,7 +223,8 @@ class Newton(Solver[NewtonState]):
         """
         terms = state.terms
         assert terms is not None
-        before = terms.total + state.length * terms.reach(state.slope)
+        left = state.length * terms.reach(state.slope)
+        before = terms.total + left
         step = min(1.0, INSIDE * terms.longest)
         for _ in range(_HALVINGS):
             if step < least and not terms.linear:
@@ -235,6 +239,10 @@ class Newton(Solver[NewtonState]):
                 state.w, state.u = w, terms.flow
                 state.slope = slope_at(terms, w, state.alone) if terms.linear else slope
                 state.move, state.damp = dw, 0.1 * state.damp
+                stays = state.length * terms.reach(state.slope) > max(_STAYS * left, terms.total)
+                if stays and step * rest > _FAR and problem.graph.plain:
+                    state.careful = 1.0
+                    terms.uneven = True
                 return True
             step *= 0.5
         size = float((np.abs(state.slope) * terms.unit).max())
@@ -246,10 +254,14 @@ class Newton(Solver[NewtonState]):
         """Begin again, with duals of the rows or with smaller balls, else go on in another way.
 
         Where balls are much larger than flows, neighbours are equal but for rounding errors, which
-        huge weights make large over graphs with cycles.
+        huge weights make large over graphs with cycles. Where the start was far above the optimum
+        rounding errors rule before the end: a point far below it is a better start, but over
+        linear maps, where it was not.
         """
+        assert state.terms is not None
         used, switch = _used(state), self._may_switch(problem, state)
-        spare = 0 < used < _SPARE * min(state.cap, float(state.terms.strength.max()))  # type: ignore[union-attr]
+        room = state.terms.strength[norms(problem)].max(initial=0.0)
+        spare = 0 < used < _SPARE * min(state.cap, float(room))
         if switch or spare:
             if switch:
                 state.by_duals(problem)
@@ -257,9 +269,13 @@ class Newton(Solver[NewtonState]):
                 state.cap = _ENOUGH * used
             state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
             state.damp, state.asked, state.move = 0.0, np.inf, None
-            state.w = np.where(state.alone[:, None], state.w, interior(problem))
-            state.u = np.zeros_like(state.u)
-            self._begin(problem, state, float(problem.loss.value(state.w).sum()))
+            start = np.where(state.alone[:, None], state.w, interior(problem))
+            value = float(problem.loss.value(start).sum())
+            reached = problem.objective(state.w)
+            if problem.graph.plain and not switch and reached < _BELOW * value:
+                start, value = state.w, reached
+            state.w, state.u = start, np.zeros_like(state.u)
+            self._begin(problem, state, value)
             return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
@@ -311,8 +327,7 @@ class Newton(Solver[NewtonState]):
             if again is not None:
                 return again
         plain = self._bound(problem, state, w, u, tol)
-        fuses = problem.coupled and problem.penalty.is_norm and problem.graph.plain
-        if exact or state.start is not None or not fuses:
+        if exact or state.start is not None or not _fuses(problem):
             return w, plain
         together = _fuse(problem, w, u)
         fused = replace(plain, objective=problem.objective(together))
@@ -410,11 +425,19 @@ class Newton(Solver[NewtonState]):
 
 
 def _used(state: NewtonState) -> float:
-    """The largest flow in units of its norm, or 0 where there are no balls."""
-    terms = state.terms
-    if terms is None or not terms.problem.penalty.is_norm or not np.isfinite(state.u).all():
+    """The largest flow in units of its norm, or 0 where there are no balls.
+
+    Over linear maps no more than the losses can ask for: other flows cancel at every node, and
+    fill balls of any size.
+    """
+    if state.terms is None or not np.isfinite(state.u).all():
         return 0.0
-    return float(terms.problem.penalty.dual_norm(state.u).max(initial=0.0))
+    problem = state.terms.problem
+    sizes = problem.penalty.domain_ratio(state.u, problem.scale) * problem.scale
+    used = float(sizes[norms(problem)].max(initial=0.0))
+    if isinstance(problem.graph, MappedGraph) and problem.graph.stretch > 0:
+        used = min(used, kinks.force(problem) / problem.graph.stretch)
+    return used
 
 
 def _at_end(state: NewtonState) -> bool:
@@ -433,6 +456,15 @@ def _error(problem: Problem, state: NewtonState) -> float:
     loss, alone = problem.loss, state.alone
     here = np.abs(loss.grad(state.w) + problem.graph.div(state.u))[~alone].sum()
     return float(here) / (float(np.abs(loss.grad(np.zeros_like(state.w)))[~alone].sum()) or 1.0)
+
+
+def _fuses(problem: Problem) -> bool:
+    """Whether equal parameters may be better, which rounding errors and huge weights hide.
+
+    Rows of several nodes that act on each parameter alike as well: all nodes may be equal there.
+    """
+    alike = getattr(problem.graph, "block", None) is None
+    return problem.coupled and alike and bool(norms(problem).any())
 
 
 def _fuse(problem: Problem, w: Array, u: Array) -> Array:

@@ -27,6 +27,7 @@ _SCALARS = (
     "missed",
     "tries",
     "mark",
+    "careful",
 )
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
@@ -49,6 +50,7 @@ class NewtonState(State):
     asked: float = np.inf  # sum of x^T z at the last certificate
     missed: float = 0.0  # bounds that were too weak
     mark: float = np.inf  # what was left to do when progress was last looked at
+    careful: float = 0.0  # whether factors have proved too inexact to be used once
     duals: bool = False  # whether rows of smooth losses have duals of their own
     exact: bool = False  # whether the exact optimum is looked for
     tries: float = 0.0  # searches for the exact optimum
@@ -116,6 +118,7 @@ class NewtonState(State):
             self.terms.first, self.u = float(scalars["first"]), self.terms.flow
             for name in _SCALARS:
                 setattr(self, name, float(scalars[name]))
+            self.terms.uneven = self.terms.uneven or self.careful > 0
             self.slope = arrays["slope"].reshape(self.w.shape)
             if "move" in arrays:
                 self.move = arrays["move"].reshape(self.w.shape)

@@ -14,11 +14,9 @@ from nefele.problem import Problem
 from nefele.solvers.interior_point import kinks
 from nefele.solvers.interior_point.bounds import Bounds, ends
 from nefele.solvers.interior_point.chances import Chances
-from nefele.solvers.interior_point.cones import Cones, cone_count, form
-from nefele.solvers.interior_point.faces import Faces, Springs
-from nefele.solvers.interior_point.powers import Powers
+from nefele.solvers.interior_point.edges import Edges
+from nefele.solvers.interior_point.forms import forms, norms
 from nefele.solvers.interior_point.rows import RowCones
-from nefele.solvers.interior_point.some import Some
 
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
 _ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
@@ -49,14 +47,18 @@ class Terms:
         self.problem, self.graph, self.smooth = problem, problem.graph, kinks.Smooth(problem, duals)
         sources = kinks.sources(problem, ~alone)
         curved = kinks.curved_parts(problem) if duals else []
-        edges, count = cone_count(problem), float(sum(len(source.s) for source in sources))
+        kinds = forms(problem)
+        edges, count = (
+            sum(form.cones for form in kinds),
+            float(sum(len(source.s) for source in sources)),
+        )
         count += sum(kinks.chances(part, nodes, ~alone) for nodes, part in curved) / 2
         held = ~alone & ~problem.undetermined
         count += sum(float(np.isfinite(end[held]).sum()) for end in ends(problem)) / 2
         level = value * (_START if sources else 1.0) / max(count + edges, 1)
         self.unit = kinks.units(problem)
-        self.strength = np.minimum(_strength(problem), cap)
-        self.edges = _edges(problem, w, u, level * edges, self.strength)
+        self.strength = np.minimum(_strength(problem), np.where(norms(problem), cap, np.inf))
+        self.edges = Edges(problem, w, u, level, self.strength)
         self.rows = RowCones(sources, w, level) if sources else None
         self.inner: list[Any] = [] if self.rows is None else [self.rows]
         self.inner += [
@@ -67,11 +69,11 @@ class Terms:
         if kinks.sets(problem):
             self.bounds = Bounds(problem, w, held, level / 2)
             self.inner.append(self.bounds)
-        self.parts: list[Any] = [self.edges, *self.inner]
+        self.parts: list[Any] = [*self.edges.cores, *self.inner]
         self._anchor: Array | None = None
         self.count, self.first = count + edges, level * (count + edges)
-        kind = form(problem).kind
-        faces, self.bent = kind == "faces", kind != "powers"  # these have no second-order term
+        faces = any(form.kind == "faces" for form in kinds)
+        self.bent = all(form.kind != "powers" for form in kinds)  # these have no second-order term
         self.linear = self.smooth.affine and (bool(self.inner) or faces)
         self.uneven = problem.graph.plain and uneven(self.unit)
         self.again = bool(self.inner) or (faces and self.smooth.affine)  # rounding errors count
@@ -96,7 +98,7 @@ class Terms:
     @staticmethod
     def fit(problem: Problem) -> bool:
         """Whether the penalty can be written with such cones."""
-        return form(problem).kind != ""
+        return all(form.kind for form in forms(problem))
 
     @property
     def total(self) -> float:
@@ -168,7 +170,6 @@ class Terms:
         if "anchor" in arrays:
             self._anchor = arrays["anchor"].reshape(self.problem.graph.n_nodes, self.problem.d)
         for part, total in zip(self.parts, arrays["totals"].tolist(), strict=True):
-            part = getattr(part, "core", part)
             part.total = total
             for x in part.kept:
                 found = arrays[f"{part.name}_{x}"]
@@ -283,36 +284,14 @@ def uneven(unit: Array) -> bool:
     return float(unit.max()) > _UNEVEN * float(unit.min())
 
 
-def _edges(problem: Problem, w: Array, u: Array, total: float, strength: Array) -> Any:
-    """The cones of the edges, or springs."""
-    kind, _, on = form(problem)
-    width = problem.graph.width(problem.d)
-    some = len(on) < width
-    v, columns = problem.graph.diff(w), list(on)
-    if some:
-        v, u = v[:, columns], u[:, columns]
-    edges: Any
-    if kind == "cones":
-        edges = Cones(problem, v, u, total, strength)
-    elif kind == "faces":
-        edges = Faces(strength, v, total)
-    elif kind == "powers":
-        edges = Powers(problem, strength, v, total)
-    else:
-        edges = Springs(problem, v)
-    return Some(edges, columns, width) if some else edges
-
-
 def _uncoupled(problem: Problem) -> NDArray[np.bool_]:
-    """Parameters that no edge compares, shape (d,), or (n_nodes, d) over linear maps."""
-    graph, on = problem.graph, list(form(problem).on)
-    out = np.ones(problem.d, dtype=bool)
-    if not isinstance(graph, MappedGraph):
-        out[on] = False
-        return out
+    """Parameters that no edge compares, shape (n_nodes, d)."""
+    graph = problem.graph
     compared = np.zeros((graph.n_edges, graph.width(problem.d)))
-    compared[:, on] = 1.0
-    return np.asarray(graph.sizes(compared) == 0)
+    for form in forms(problem):
+        compared[form.place] = 1.0
+    at = graph.sizes if isinstance(graph, MappedGraph) else graph.at_ends
+    return np.asarray(at(compared) == 0)
 
 
 def _strength(problem: Problem) -> Array:
@@ -321,11 +300,12 @@ def _strength(problem: Problem) -> Array:
     Hardly any optimal flow needs more: beyond it neighbours are equal anyway, and a ball much
     larger than the flow only brings rounding errors.
     """
-    if not (problem.penalty.is_norm and problem.graph.plain):
+    limited = norms(problem)
+    if not (limited.any() and problem.graph.plain):
         return problem.scale
     force = kinks.force(problem)
-    enough = 0 < force < np.inf
-    return np.minimum(problem.scale, _ENOUGH * force) if enough else problem.scale
+    most = _ENOUGH * force if 0 < force < np.inf else np.inf
+    return np.where(limited, np.minimum(problem.scale, most), problem.scale)
 
 
 def _times(blocks: Array, x: Array) -> Array:

@@ -89,7 +89,7 @@ def polish(
 def matching_flow(problem: Problem, w: Array, u: Array) -> Array:
     """The flow that w fixes where it has differences, u where it is fused."""
     diff = problem.graph.diff(w)
-    flow = problem.scale[:, None] * _gradient(problem, diff)
+    flow = problem.scale[:, None] * _gradient(problem.penalty, diff)
     if not problem.penalty.is_norm:
         return flow
     entrywise = problem.penalty.entrywise
@@ -133,12 +133,12 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     """Newton direction of the reduced problem, as a change of w."""
     graph, scale, penalty = problem.graph, problem.scale, problem.penalty
     diff = graph.diff(w)
-    slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(problem, diff))
+    slope = problem.loss.grad(w) + graph.div(scale[:, None] * _gradient(penalty, diff))
     hess = problem.loss.hess(w)
     if hess is None:
         return None
     active = np.flatnonzero((row_largest(diff) > 0) | (not penalty.bounded))
-    bend = scale[active, None, None] * penalty.curvature(diff[active])
+    bend = scale[active, None, None] * penalty.at(active).curvature(diff[active])
     if k == groups.size and len(active) == graph.n_edges:
         return _unfused_step(problem, hess, bend, -slope, ridge)
     right = -np.bincount(groups.ravel(), slope.ravel(), k)
@@ -176,9 +176,8 @@ def _summed(groups: Index, hess: Array, entrywise: bool) -> tuple[Index, Array]:
     return groups[first], group_sums(labels, hess)
 
 
-def _gradient(problem: Problem, diff: Array) -> Array:
+def _gradient(penalty: Any, diff: Array) -> Array:
     """The penalty's gradient; zero if it has none, for then all differences are zero."""
-    penalty = problem.penalty
     return penalty.gradient(diff) if penalty.twice else np.zeros_like(diff)
 
 
@@ -238,6 +237,7 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
     diff, change = graph.diff(w), graph.diff(move)
     on = np.flatnonzero(row_largest(change) > 0)
     diff, change, scale = diff[on], change[on], problem.scale[on]
+    penalty = problem.penalty.at(on)
     ends = [float(np.vdot(loss.grad(w + t * move), move)) for t in (0.0, 1.0)]
 
     def slope(t: float) -> float:
@@ -245,7 +245,7 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
             inner = ends[0] + t * (ends[1] - ends[0])
         else:
             inner = float(np.vdot(loss.grad(w + t * move), move))
-        along = _gradient(problem, diff + t * change) * change
+        along = _gradient(penalty, diff + t * change) * change
         return inner + float(scale @ along.sum(axis=1))
 
     start = slope(0.0)
