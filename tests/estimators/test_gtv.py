@@ -246,7 +246,9 @@ def test_multiclass_agrees_with_the_core():
     result = core(X, code, 0.1, loss=Multinomial(n_classes=3, l2=0.01), tol=1e-10)
     assert model.coef_.shape == (6, 3, 2) and model.intercept_.shape == (6, 3)
     stacked = np.concatenate([model.coef_, model.intercept_[..., None]], axis=2).reshape(6, -1)
-    np.testing.assert_allclose(stacked, result.w, atol=1e-5)
+    expected = result.w.reshape(6, 3, 3)
+    expected[:, :, 2] -= expected[:, :, 2].mean()  # the same more for all classes says nothing
+    np.testing.assert_allclose(stacked, expected.reshape(6, -1), atol=1e-5)
     assert model.predict_proba(X).shape == (120, 3)
     assert set(model.predict(X)) <= {0, 10, 20}
 
