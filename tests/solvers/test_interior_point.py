@@ -353,6 +353,26 @@ def test_a_path_over_a_chain():
         ),
         (
             lambda: Problem(
+                grid(30, 30), random_data(np.random.default_rng(0), [3] * 900, 3), lam=1.0
+            ),
+            Newton,
+        ),
+        (
+            lambda: Problem(
+                grid(90, 90), random_data(np.random.default_rng(0), [3] * 8100, 3), lam=1.0
+            ),
+            PrimalDual,
+        ),
+        (
+            lambda: Problem(
+                sbm([300], 0.06, 0.0, seed=0),
+                random_data(np.random.default_rng(0), [3] * 300, 1),
+                lam=1.0,
+            ),
+            PrimalDual,
+        ),
+        (
+            lambda: Problem(
                 sbm([300], 0.3, 0.0, seed=0),
                 random_data(np.random.default_rng(0), [3] * 300, 4),
                 lam=1.0,
