@@ -130,7 +130,7 @@ unseen, solver, tol, max_iter, verbose
     >>> X["state"] = states.node_ids
     >>> model = GTVRegressorCV(states.graph, node="state").fit(X, states.y)
     >>> model.coupling_
-    'personal correlated slopes by graph 90%, centre 10%'
+    'personal correlated slopes by graph 90%, centre 10%, common curves'
     >>> model.coupling_helps_, model.coef_.shape, round(model.hub_, 2)
     (True, (48, 4), 0.1)
     """
