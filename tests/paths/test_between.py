@@ -29,7 +29,7 @@ def quadratic_problem(seed=0, penalty="l2", sizes=(12, 12), d=3):
 def test_averages_of_flows_prove_a_bound_without_a_system(seed, penalty):
     problem = quadratic_problem(seed, penalty)
     above, middle, below = (solve(problem.with_lam(lam), tol=1e-9) for lam in (0.22, 0.21, 0.2))
-    w, u = average(middle.problem, above, below)
+    w, u = average(middle.problem, above, below, 1e-9)
     found = certify_feasible(middle.problem, w, u)
     assert found.objective == pytest.approx(middle.problem.objective(w), rel=1e-12)
     assert found.lower <= middle.objective * (1 + 1e-9)
@@ -55,7 +55,7 @@ def three_solutions(penalty, lams=(0.012, 0.01, 0.008)):
 def test_flows_bent_towards_a_parabola_prove_more_than_averages(penalty):
     solved = three_solutions(penalty)
     problem = solved[0].problem.with_lam(0.009)
-    w, u = average(problem, *solved[1:])
+    w, u = average(problem, *solved[1:], 1e-9)
     better, flow = bent(problem, u, *solved)
     assert (problem.penalty.domain_ratio(flow, problem.scale) <= 1 + 1e-9).all()
     assert problem.objective(better) < problem.objective(w)
@@ -69,7 +69,7 @@ def test_flows_bent_towards_a_parabola_prove_more_than_averages(penalty):
 def test_flows_bend_only_inside_their_balls(penalty):
     solved = three_solutions(penalty, (0.012, 0.006, 0.003))
     problem = solved[0].problem.with_lam(0.004)
-    found = bent(problem, average(problem, *solved[1:])[1], *solved)
+    found = bent(problem, average(problem, *solved[1:], 1e-9)[1], *solved)
     if found is not None:
         assert (problem.penalty.domain_ratio(found[1], problem.scale) <= 1 + 1e-9).all()
 

@@ -22,21 +22,22 @@ from nefele.result import Result
 from nefele.solvers.loop import proven
 from nefele.solvers.primal_dual import reduced_solve
 
+_FINER = 1e-2  # share of the tolerance that a last Newton step may still gain
 _CHORDS = 2  # steps towards the end of the room that a turn of the flow has
 _KNOWN: WeakKeyDictionary[Result, NDArray[np.bool_]] = WeakKeyDictionary()
 
 
-def average(problem: Problem, above: Result, below: Result) -> tuple[Array, Array]:
+def average(problem: Problem, above: Result, below: Result, tol: float) -> tuple[Array, Array]:
     """Parameters and flow for the problem's lam, which is between those of two solutions.
 
     Where their clusters differ, the average has the smaller ones: what its flow holds together is
-    joined again.
+    joined again and moved as far as the tolerance asks.
     """
     high, low = above.problem.lam, below.problem.lam
     share = (problem.lam - low) / (high - low) if high > low else 0.0
     w, u = (_mixed(share, a, b) for a, b in ((above.w, below.w), (above.u, below.u)))
     if problem.penalty.is_norm and not np.array_equal(_joined(above), _joined(below)):
-        better = reduced_solve(problem, _still, w, u)
+        better = reduced_solve(problem, _still, w, u, enough=_FINER * tol)
         if better is not None and better.objective <= problem.objective(w):
             w = better.w
     return w, u
@@ -68,9 +69,21 @@ def bent(
         if not all(np.array_equal(first, joined) for joined in others):
             return None
     share = [math.prod((problem.lam - b) / (a - b) for b in lams if b != a) for a in lams]
-    w = np.asarray(sum(a * result.w for a, result in zip(share, three, strict=True)))
-    turn = sum(a * result.u for a, result in zip(share, three, strict=True)) - u
-    return w, u + _room(problem, u, turn) * turn
+    w = _combined(share, [result.w for result in three])
+    turn = _combined([*share, -1.0], [*(result.u for result in three), u])
+    far = _room(problem, u, turn)
+    turn *= far
+    turn += u
+    return w, turn
+
+
+def _combined(shares: list[float], arrays: list[Array]) -> Array:
+    """The sum of some arrays times their shares, in little new memory."""
+    out = shares[0] * arrays[0]
+    term = np.empty_like(out)
+    for share, array in zip(shares[1:], arrays[1:], strict=True):
+        out += np.multiply(share, array, out=term)
+    return out
 
 
 def _room(problem: Problem, u: Array, turn: Array) -> float:

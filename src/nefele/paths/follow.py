@@ -153,7 +153,7 @@ def _average(
     options: dict[str, Any],
 ) -> Result:
     """The average of two solutions if it proves itself, or a solve from it."""
-    w, u = average(problem, above, below)
+    w, u = average(problem, above, below, options["tol"])
     found = proven_average(problem, w, u, options["tol"]) if below.converged else None
     if found is None and below.converged and beyond is not None:
         better = bent(problem, u, beyond, above, below)
