@@ -359,6 +359,18 @@ def test_a_path_over_a_chain():
         ),
         (
             lambda: Problem(
+                grid(50, 50), random_data(np.random.default_rng(0), [3] * 2500, 3), lam=1.0
+            ),
+            PrimalDual,
+        ),
+        (
+            lambda: Problem(
+                grid(50, 50), random_data(np.random.default_rng(0), [3, 0] * 1250, 3), lam=1.0
+            ),
+            Newton,
+        ),
+        (
+            lambda: Problem(
                 grid(90, 90), random_data(np.random.default_rng(0), [3] * 8100, 3), lam=1.0
             ),
             PrimalDual,

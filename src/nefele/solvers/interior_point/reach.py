@@ -16,9 +16,11 @@ from nefele.solvers.interior_point.terms import Terms, uneven
 from nefele.solvers.primal_dual.polish import all_smooth
 
 _FEW_ENTRIES = 120_000  # of a system over a graph with cycles that is cheap for curved losses
+_SOME_ENTRIES = 400_000  # of one for quadratic losses
 _MANY_ENTRIES = 2_000_000  # of one that is cheap if it fills little
-_MOMENT = 4e-3  # seconds of a factorisation for quadratic losses
-_SPARSE = 6  # edges per node up to which the primal-dual method may need many iterations for these
+# For quadratic losses: edges per node up to which the primal-dual method may need many iterations,
+# and seconds of a factorisation that are worth it; where nodes lack data it mostly does need them.
+_SPARSE, _MOMENT, _LONGER = 6, 4e-3, 2e-2
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
 _MOST_PARAMETERS = 30  # per node
@@ -85,8 +87,9 @@ def _cheap(problem: Problem, curved: bool) -> bool:
     graph, d = problem.graph, problem.d
     entries = SmallGraph.entries(graph, d)
     if not curved:
-        small = graph.n_edges <= _SPARSE * graph.n_nodes and entries <= _FEW_ENTRIES
-        return small and SmallGraph.seconds(graph, d) <= _MOMENT
+        small = graph.n_edges <= _SPARSE * graph.n_nodes and entries <= _SOME_ENTRIES
+        seconds = _MOMENT if problem.loss.labelled.all() else _LONGER
+        return small and SmallGraph.seconds(graph, d) <= seconds
     if entries <= _FEW_ENTRIES:
         return True
     return entries <= _MANY_ENTRIES and SmallGraph.seconds(graph, d) <= _MOST_SECONDS
