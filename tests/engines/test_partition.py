@@ -8,7 +8,7 @@ import pytest
 
 from nefele import Graph, LocalData, Problem, solve
 from nefele.engines import partition, solve_parts
-from nefele.engines.tables import read_index, read_part
+from nefele.engines.files import read_index, read_part
 from nefele.losses import Logistic
 from nefele.solvers import PrimalDual
 from tests.engines.problems import posed, written
@@ -223,7 +223,7 @@ def test_what_cannot_be_written_as_a_whole_is_not_written(tmp_path, problem):
     options = {"parts": 2, "out": tmp_path / "parts", "by": "region", **NAMES}
     with pytest.raises(ValueError, match="Column 'gap' must hold finite numbers"):
         partition(data, edges, features=["f0", "gap"], **options)
-    assert list((tmp_path / "parts").iterdir()) == []
+    assert not (tmp_path / "parts").exists()
     assert len(partition(data, edges, features=["f0"], **options).parts) == 2
 
 

@@ -6,8 +6,8 @@ What is held of the whole is the network: the ids of the nodes and the ends of t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,9 @@ from numpy.typing import NDArray
 
 from nefele._checks import Array, check_count
 from nefele._files import only_writer
-from nefele.engines.places import is_stored, make_folder, new_folder
-from nefele.engines.tables import (
-    INDEX,
-    Entry,
-    Index,
-    PartsIndex,
-    PartTable,
-    write_index,
-    write_part,
-)
+from nefele.engines.files import INDEX, write_index, write_part
+from nefele.engines.places import all_parts, is_stored, made_folder, new_folder
+from nefele.engines.tables import Entry, Index, PartsIndex, PartTable
 from nefele.graph import Graph
 from nefele.runtime.cutting import owners
 from nefele.solvers.primal_dual.fused import good_order
@@ -94,10 +87,10 @@ def partition(
     folder = new_folder(out, INDEX)
     network, component, owner = _network(rows, pairs, node, by, count)
     say(f"{network.n_nodes:,} nodes, {network.n_edges:,} edges, {int(owner.max()) + 1} parts")
-    make_folder(folder)
     entries: list[Entry] = []
     bare = 0
-    with nullcontext() if is_stored(folder) else _all_or_nothing(Path(folder)):
+    alone = nullcontext() if is_stored(folder) else only_writer(Path(folder))
+    with made_folder(folder), alone, all_parts(folder):
         for number in range(int(owner.max()) + 1):
             nodes = np.flatnonzero(owner == number)
             here = _rows_of(rows, network.ids[nodes], node, target, features)
@@ -110,18 +103,6 @@ def partition(
     if bare:
         say(f"{bare:,} nodes have edges and no rows: their models come from their neighbours")
     return index
-
-
-@contextmanager
-def _all_or_nothing(folder: Path) -> Iterator[None]:
-    """The only writer of a folder, which is empty again where not all parts can be written."""
-    with only_writer(folder):
-        try:
-            yield
-        except BaseException:  # Ctrl-C as well
-            for path in folder.glob("part-*.parquet"):
-                path.unlink()
-            raise
 
 
 def _scan(path: Any, name: str) -> Any:
