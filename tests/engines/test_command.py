@@ -108,7 +108,9 @@ def test_a_tolerance_that_is_not_reached_is_no_success(tmp_path):
         *options,
         "--json",
     )
-    assert done.exit_code == 1 and json.loads(done.stdout)["iterations"] == 30
+    facts = json.loads(done.stdout)
+    assert done.exit_code == 1 and facts["iterations"] == 30
+    assert "solve it there" in facts["advice"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from nefele import Graph, LocalData, Problem, solve
+from nefele import ConvergenceWarning, Graph, LocalData, Problem, solve
 from nefele.engines import partition, solve_parts
 from nefele.engines.files import read_index, read_part
 from nefele.losses import Logistic
@@ -133,6 +133,14 @@ def test_checkpoints_of_one_cut_serve_another(tmp_path, problem):
     fit = solve_parts(tmp_path / "parts3", tmp_path / "second", **again, **options)
     ends = [f.parameters().sort("place").collect() for f in (whole, fit)]
     assert ends[0].equals(ends[1])
+
+
+def test_a_tolerance_that_is_not_reached_is_warned_of(tmp_path, problem):
+    partition(*written(tmp_path, problem), parts=2, out=tmp_path / "parts", **NAMES)
+    options = {"lam": 0.2, "engine": "in_process", "tol": 1e-12, "max_iter": 60}
+    with pytest.warns(ConvergenceWarning, match=r"relative gap .* > tol 1\.0e-12 .*solve it there"):
+        fit = solve_parts(tmp_path / "parts", tmp_path / "fit", **options)
+    assert not fit.converged and "solve it there" in fit.advice
 
 
 # -- what is refused --------------------------------------------------------------------------

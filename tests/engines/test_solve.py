@@ -10,6 +10,8 @@ import pytest
 import nefele
 from nefele import solve
 from nefele.engines import PartsResult
+from nefele.penalties import L2Norm, Partial, Quadratic
+from nefele.penalties.quadratic import times
 from nefele.solvers import PrimalDual
 from tests.engines.problems import posed
 
@@ -69,6 +71,62 @@ def test_what_is_not_reached_is_warned_of_at_the_line_that_asked(problem):
     with pytest.warns(nefele.ConvergenceWarning) as caught:
         solve(problem, tol=1e-12, max_iter=60, engine="in_process", parts=2)
     assert caught[0].filename == __file__
+
+
+def test_an_engine_that_runs_out_of_iterations_says_what_one_process_can_do(problem):
+    with pytest.warns(nefele.ConvergenceWarning, match="solve it there.*increase max_iter or tol"):
+        solve(problem, tol=1e-12, max_iter=60, engine="in_process", parts=2)
+
+
+# -- the bits of one process ------------------------------------------------------------------
+
+
+def small(loss, penalty, d, edges, seed=0):
+    """Eight nodes with six rows each; those without an edge stand alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8, 6, d))
+    y = X @ np.ones(d) + rng.normal(size=(8, 6))
+    if loss == "hinge":
+        y = np.where(y > 0, 1.0, -1.0)
+    data = nefele.LocalData.from_list(list(zip(X, y, strict=True)))
+    graph = nefele.Graph.from_edges(edges, nodes=range(8))
+    return nefele.Problem(graph, data, loss, penalty, lam=0.5)
+
+
+CHAIN = [(i, i + 1) for i in range(7)]
+SEMI = np.diag([1.0, 2.0, 0.0]) + np.diag([0.5, 0.0], 1) + np.diag([0.5, 0.0], -1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "d", "edges"),
+    [
+        ("squared", Quadratic(np.eye(8) + 1), 8, CHAIN),
+        ("logistic", Quadratic(SEMI), 3, CHAIN),
+        ("absolute", "l2", 3, CHAIN[:3]),
+        ("hinge", "linf", 2, CHAIN[:3]),
+        (nefele.losses.Quantile(0.3), Partial(L2Norm(), [0]), 3, CHAIN[:3]),
+    ],
+    ids=["a matrix", "a singular matrix", "alone", "alone with a hinge", "alone with quantiles"],
+)
+def test_every_loss_and_penalty_has_the_bits_of_one_process(loss, penalty, d, edges):
+    if loss == "logistic":
+        target = small("hinge", penalty, d, edges)
+        target = nefele.Problem(target.graph, target.data, loss, penalty, lam=0.5)
+    else:
+        target = small(loss, penalty, d, edges)
+    whole = solve(target, STEPS, tol=None, max_iter=20)
+    for parts in (1, 2, 3, np.arange(8) % 3):
+        assert np.array_equal(by_parts(target, 20, parts).w, whole.w)
+
+
+def test_rows_times_a_matrix_do_not_depend_on_the_other_rows():
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 3, 5, 8, 17, 40):
+        rows, matrix = rng.normal(size=(9, d)), rng.normal(size=(d, d))
+        whole = times(rows, matrix)
+        np.testing.assert_allclose(whole, rows @ matrix, atol=1e-12)
+        some = [times(rows[k : k + 2], matrix)[0] for k in range(9)]
+        assert np.array_equal(np.stack(some), whole)
 
 
 # -- checkpoints ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from nefele.data import LocalData
 from nefele.engines.costs import Costs, costs_of, warn_unsaved
 from nefele.engines.files import read_index, read_part
 from nefele.engines.places import all_parts, as_folder, made_folder, new_folder, place, write_facts
+from nefele.engines.result import advice_of
 from nefele.engines.running import run_job
 from nefele.engines.solving import check_engine, keep_in, make_plan
 from nefele.engines.tables import PartsIndex, PartTable
@@ -24,6 +25,7 @@ from nefele.runtime.job import Job
 from nefele.runtime.part import Part
 from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
+from nefele.solvers.loop.ending import warn_unreached
 from nefele.solvers.loop.telling import telling
 from nefele.solvers.primal_dual.fused import Fused
 
@@ -127,6 +129,11 @@ class PartsFit:
         """Whether the certified gap is within the tolerance."""
         return self.status is Status.OPTIMAL
 
+    @property
+    def advice(self) -> str:
+        """What the user may do."""
+        return advice_of(self.status)
+
     def parameters(self) -> Any:
         """All parameters as one polars LazyFrame, which is read as far as it is needed."""
         import polars as pl
@@ -219,7 +226,9 @@ def solve_parts(
     names = ("objective", "gap", "gap_abs", "certificate", "status", "n_iter", "history")
     facts: dict[str, Any] = {name: getattr(done[0].ended, name) for name in names}
     write_facts(to, _RESULT, _told(facts, terms.lam, costs))
-    return PartsFit(to, **facts, costs=costs)
+    fit = PartsFit(to, **facts, costs=costs)
+    warn_unreached(fit.status, fit.n_iter, fit.gap, tol, "relative gap", fit.advice)
+    return fit
 
 
 def _told(facts: dict[str, Any], lam: float, costs: Costs) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from nefele._checks import check_count, check_flag, check_number, type_name
 from nefele._progress import check_verbose, progress
 from nefele.engines.costs import costs_of, warn_unsaved
-from nefele.engines.result import gathered
+from nefele.engines.result import advice_of, gathered
 from nefele.engines.running import ENGINES, run_job
 from nefele.problem import Problem
 from nefele.result import Result
@@ -155,7 +155,7 @@ def solve(
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     result = gathered(problem, places, done, costs)
     warn_unsaved(done)
-    warn(result, tol, True)
+    warn(result, tol, True, advice_of(result.status))
     return result
 
 
