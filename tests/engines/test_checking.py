@@ -132,3 +132,17 @@ def test_numbers_and_names_of_a_part(tmp_path, number, features, said):
     with pytest.raises(ValueError, match=said):
         write_part(str(tmp_path), number, FIRST, features)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"neighbours": 3}, {"neighbours": ["a"]}, {"shared": [1, 2, 3], "neighbours": []}],
+    ids=str,
+)
+def test_an_index_with_other_values_is_damaged(tmp_path, monkeypatch, changed):
+    first, second = entries(tmp_path)
+    monkeypatch.setattr("nefele.engines.files.check_index", lambda index: None)
+    write_index(str(tmp_path), index_of(dataclasses.replace(first, **changed), second))
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"is missing, damaged|the same edges between them"):
+        read_index(str(tmp_path))

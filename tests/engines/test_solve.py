@@ -186,7 +186,7 @@ def test_two_checkpoints_are_kept(problem, tmp_path):
 
 
 def common(folder):
-    files = sorted(folder.glob("checkpoint-*.json"))
+    files = sorted(path for path in folder.glob("checkpoint-0*.json") if path.is_file())
     return [(json.loads(path.read_text())["k"], path) for path in files]
 
 
@@ -235,6 +235,43 @@ def test_checkpoints_of_other_problems_are_refused(problem, tmp_path):
     with pytest.raises(ValueError, match="the solver differs"):
         by_parts(problem, checkpoint=tmp_path, solver="algorithm1")
     assert [k for k, _ in common(tmp_path)] == [12]
+
+
+FOREIGN = ("part-my-notes.npz", "part-7-notes.npz", "checkpoint-mine.json", "part-000000007.npz")
+
+
+def test_foreign_files_are_left_alone(problem, alone, tmp_path):
+    for name in FOREIGN:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    for name in ("checkpoint-000000010.json", "part-000000010-00007.npz"):
+        (tmp_path / name).mkdir()
+    by_parts(problem, 48, checkpoint=tmp_path, every=12)
+    assert all((tmp_path / name).read_text(encoding="utf-8") == "mine" for name in FOREIGN)
+    assert [k for k, _ in common(tmp_path)] == [36, 48]
+    assert np.array_equal(by_parts(problem, resume=tmp_path).w, alone.w)
+
+
+@pytest.mark.parametrize("parts", ["Infinity", "NaN", "-1", '"2"', "null", "[]", "1e400"])
+def test_a_common_file_with_no_number_of_parts_is_passed_over(problem, alone, tmp_path, parts):
+    by_parts(problem, 24, checkpoint=tmp_path, every=12)
+    path = common(tmp_path)[-1][1]
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"parts": 3', f'"parts": {parts}'), encoding="utf-8")
+    assert np.array_equal(by_parts(problem, resume=tmp_path).w, alone.w)
+
+
+def test_a_resumed_solve_must_be_allowed_the_iterations_that_were_done(problem, tmp_path):
+    by_parts(problem, 24, checkpoint=tmp_path, every=12)
+    with pytest.raises(ValueError, match="iteration to resume at, 24; got 10"):
+        by_parts(problem, 10, resume=tmp_path)
+    assert by_parts(problem, 24, resume=tmp_path).n_iter == 24
+
+
+def test_one_folder_may_be_named_in_two_ways(problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    by_parts(problem, 12, checkpoint="kept", every=12)
+    result = by_parts(problem, 24, checkpoint=tmp_path / "kept", resume="./kept")
+    assert result.n_iter == 24
 
 
 def test_what_losses_remember_is_kept(tmp_path):
@@ -320,6 +357,9 @@ def test_what_is_no_problem_is_refused():
 def test_every_must_be_a_count(problem, tmp_path):
     with pytest.raises(ValueError, match="every must be"):
         by_parts(problem, checkpoint=tmp_path / "new", every=0)
+    for every in (0, -1, "x"):
+        with pytest.raises(ValueError, match="every must be"):
+            by_parts(problem, every=every)
     assert not list(tmp_path.iterdir())
 
 

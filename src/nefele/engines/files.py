@@ -138,12 +138,19 @@ def read_index(folder: Any) -> PartsIndex:
         parts = [Entry(**part) for part in facts["parts"]]
         index = PartsIndex(**{name: facts[name] for name in names}, parts=parts)
     except (ValueError, KeyError, TypeError):
-        raise ValueError(
-            f"{folder!r} must be a folder written by nefele partition; {INDEX}.parquet is missing, "
-            "damaged or of another version. Partition the data again."
-        ) from None
-    check_index(index)
+        raise _no_index(folder) from None
+    try:
+        check_index(index)
+    except (TypeError, AttributeError, IndexError):
+        raise _no_index(folder) from None
     return index
+
+
+def _no_index(folder: str) -> ValueError:
+    return ValueError(
+        f"{folder!r} must be a folder written by nefele partition; {INDEX}.parquet is missing, "
+        "damaged or of another version. Partition the data again."
+    )
 
 
 def read_part(folder: str, number: int, index: PartsIndex) -> PartTable:
