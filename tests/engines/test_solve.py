@@ -231,7 +231,7 @@ def test_damaged_common_files_are_passed_over(problem, alone, tmp_path):
 def test_checkpoints_of_other_problems_are_refused(problem, tmp_path):
     by_parts(problem, 12, checkpoint=tmp_path, every=12)
     with pytest.raises(ValueError, match="the problem differs"):
-        by_parts(problem.with_lam(0.2), resume=tmp_path)
+        by_parts(problem.with_lam(0.2), 8, resume=tmp_path)
     with pytest.raises(ValueError, match="the solver differs"):
         by_parts(problem, checkpoint=tmp_path, solver="algorithm1")
     assert [k for k, _ in common(tmp_path)] == [12]

@@ -106,11 +106,6 @@ def checkpoints(
     made = Checkpoints(path, every, marks, resume)
     if resume and not (path.is_dir() and made.iterations()):
         raise ValueError(f"No checkpoint in {str(path)!r} to resume from.")
-    if resume and most is not None and made.iterations()[0] > most:
-        raise ValueError(
-            f"max_iter must be at least the iteration to resume at, {made.iterations()[0]}; got "
-            f"{most}. Iterations before a checkpoint count."
-        )
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -121,6 +116,11 @@ def checkpoints(
             f"({error.strerror}). Name another one."
         ) from None
     _same(made)
+    if resume and most is not None and made.iterations()[0] > most:
+        raise ValueError(
+            f"max_iter must be at least the iteration to resume at, {made.iterations()[0]}; got "
+            f"{most}. Iterations before a checkpoint count."
+        )
     clear_parts(path, older=_OLD)
     return made
 
