@@ -108,7 +108,9 @@ def test_a_tolerance_that_is_not_reached_is_no_success(tmp_path):
         *options,
         "--json",
     )
-    assert done.exit_code == 1 and json.loads(done.stdout)["iterations"] == 30
+    facts = json.loads(done.stdout)
+    assert done.exit_code == 1 and facts["iterations"] == 30
+    assert "solve it there" in facts["advice"]
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,27 @@ def test_fit_with_an_engine(tmp_path):
     done = call("fit", data, *NAMES, *options, "--parts", 2, "--allow-isolates", "--out", out)
     assert done.exit_code == 0, done.output
     assert nefele.load(out / "model.nefele").engine == {"engine": "in_process", "parts": 2}
+
+
+def test_too_many_parts_are_refused_before_the_run_begins(tmp_path):
+    data, edges = written(tmp_path, posed(side=6), kind="csv")
+    options = ("--graph", edges, "--allow-isolates", "--engine", "in_process", "--parts", 99)
+    done = call("fit", data, *NAMES, *options, "--out", tmp_path / "run")
+    assert done.exit_code == 2 and not (tmp_path / "run").exists()
+    assert "parts must be at most the number of nodes, 36; got 99" in " ".join(done.output.split())
+
+
+def test_parts_that_cannot_be_fitted_leave_no_folder(tmp_path):
+    data, edges = written(tmp_path, posed(side=6))
+    parts, fit = tmp_path / "parts", tmp_path / "fit"
+    call("partition", data, edges, "--parts", 2, "--out", parts, *NAMES)
+    options = ("--alpha", 0.2, "--out", fit, "--engine", "in_process")
+    done = call("fit-parts", parts, *options, "--loss", "logistic")
+    assert done.exit_code == 2 and "Labels of the logistic loss" in done.output
+    (parts / "part-00001.parquet").unlink()
+    done = call("fit-parts", parts, *options)
+    assert done.exit_code == 2 and "Part 1 must be a file" in " ".join(done.output.split())
+    assert not fit.exists()
 
 
 def test_a_private_run_has_no_engine():

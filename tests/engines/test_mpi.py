@@ -155,6 +155,16 @@ def test_an_mpiexec_that_starts_nothing_is_said_at_once(problem, monkeypatch, tm
         solve(problem, engine="mpi", parts=2)
 
 
+def test_an_mpiexec_that_starts_nothing_for_root_says_what_to_set(problem, monkeypatch, tmp_path):
+    broken = tmp_path / "mpiexec"
+    broken.write_text("#!/bin/sh\necho an attempt to run as root. Long words follow.\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("NEFELE_MPIEXEC", str(broken))
+    with pytest.raises(ValueError, match=r"starts none for root.*Set both") as caught:
+        solve(problem, engine="mpi", parts=2)
+    assert "Long words" not in str(caught.value)
+
+
 READS = """
 import sys
 from nefele.engines import solve_parts

@@ -10,6 +10,8 @@ import pytest
 import nefele
 from nefele import solve
 from nefele.engines import PartsResult
+from nefele.penalties import L2Norm, Partial, Quadratic
+from nefele.penalties.quadratic import times
 from nefele.solvers import PrimalDual
 from tests.engines.problems import posed
 
@@ -71,6 +73,62 @@ def test_what_is_not_reached_is_warned_of_at_the_line_that_asked(problem):
     assert caught[0].filename == __file__
 
 
+def test_an_engine_that_runs_out_of_iterations_says_what_one_process_can_do(problem):
+    with pytest.warns(nefele.ConvergenceWarning, match="solve it there.*increase max_iter or tol"):
+        solve(problem, tol=1e-12, max_iter=60, engine="in_process", parts=2)
+
+
+# -- the bits of one process ------------------------------------------------------------------
+
+
+def small(loss, penalty, d, edges, seed=0):
+    """Eight nodes with six rows each; those without an edge stand alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8, 6, d))
+    y = X @ np.ones(d) + rng.normal(size=(8, 6))
+    if loss == "hinge":
+        y = np.where(y > 0, 1.0, -1.0)
+    data = nefele.LocalData.from_list(list(zip(X, y, strict=True)))
+    graph = nefele.Graph.from_edges(edges, nodes=range(8))
+    return nefele.Problem(graph, data, loss, penalty, lam=0.5)
+
+
+CHAIN = [(i, i + 1) for i in range(7)]
+SEMI = np.diag([1.0, 2.0, 0.0]) + np.diag([0.5, 0.0], 1) + np.diag([0.5, 0.0], -1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "d", "edges"),
+    [
+        ("squared", Quadratic(np.eye(8) + 1), 8, CHAIN),
+        ("logistic", Quadratic(SEMI), 3, CHAIN),
+        ("absolute", "l2", 3, CHAIN[:3]),
+        ("hinge", "linf", 2, CHAIN[:3]),
+        (nefele.losses.Quantile(0.3), Partial(L2Norm(), [0]), 3, CHAIN[:3]),
+    ],
+    ids=["a matrix", "a singular matrix", "alone", "alone with a hinge", "alone with quantiles"],
+)
+def test_every_loss_and_penalty_has_the_bits_of_one_process(loss, penalty, d, edges):
+    if loss == "logistic":
+        target = small("hinge", penalty, d, edges)
+        target = nefele.Problem(target.graph, target.data, loss, penalty, lam=0.5)
+    else:
+        target = small(loss, penalty, d, edges)
+    whole = solve(target, STEPS, tol=None, max_iter=20)
+    for parts in (1, 2, 3, np.arange(8) % 3):
+        assert np.array_equal(by_parts(target, 20, parts).w, whole.w)
+
+
+def test_rows_times_a_matrix_do_not_depend_on_the_other_rows():
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 3, 5, 8, 17, 40):
+        rows, matrix = rng.normal(size=(9, d)), rng.normal(size=(d, d))
+        whole = times(rows, matrix)
+        np.testing.assert_allclose(whole, rows @ matrix, atol=1e-12)
+        some = [times(rows[k : k + 2], matrix)[0] for k in range(9)]
+        assert np.array_equal(np.stack(some), whole)
+
+
 # -- checkpoints ------------------------------------------------------------------------------
 
 
@@ -128,7 +186,7 @@ def test_two_checkpoints_are_kept(problem, tmp_path):
 
 
 def common(folder):
-    files = sorted(folder.glob("checkpoint-*.json"))
+    files = sorted(path for path in folder.glob("checkpoint-0*.json") if path.is_file())
     return [(json.loads(path.read_text())["k"], path) for path in files]
 
 
@@ -173,10 +231,47 @@ def test_damaged_common_files_are_passed_over(problem, alone, tmp_path):
 def test_checkpoints_of_other_problems_are_refused(problem, tmp_path):
     by_parts(problem, 12, checkpoint=tmp_path, every=12)
     with pytest.raises(ValueError, match="the problem differs"):
-        by_parts(problem.with_lam(0.2), resume=tmp_path)
+        by_parts(problem.with_lam(0.2), 8, resume=tmp_path)
     with pytest.raises(ValueError, match="the solver differs"):
         by_parts(problem, checkpoint=tmp_path, solver="algorithm1")
     assert [k for k, _ in common(tmp_path)] == [12]
+
+
+FOREIGN = ("part-my-notes.npz", "part-7-notes.npz", "checkpoint-mine.json", "part-000000007.npz")
+
+
+def test_foreign_files_are_left_alone(problem, alone, tmp_path):
+    for name in FOREIGN:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    for name in ("checkpoint-000000010.json", "part-000000010-00007.npz"):
+        (tmp_path / name).mkdir()
+    by_parts(problem, 48, checkpoint=tmp_path, every=12)
+    assert all((tmp_path / name).read_text(encoding="utf-8") == "mine" for name in FOREIGN)
+    assert [k for k, _ in common(tmp_path)] == [36, 48]
+    assert np.array_equal(by_parts(problem, resume=tmp_path).w, alone.w)
+
+
+@pytest.mark.parametrize("parts", ["Infinity", "NaN", "-1", '"2"', "null", "[]", "1e400"])
+def test_a_common_file_with_no_number_of_parts_is_passed_over(problem, alone, tmp_path, parts):
+    by_parts(problem, 24, checkpoint=tmp_path, every=12)
+    path = common(tmp_path)[-1][1]
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"parts": 3', f'"parts": {parts}'), encoding="utf-8")
+    assert np.array_equal(by_parts(problem, resume=tmp_path).w, alone.w)
+
+
+def test_a_resumed_solve_must_be_allowed_the_iterations_that_were_done(problem, tmp_path):
+    by_parts(problem, 24, checkpoint=tmp_path, every=12)
+    with pytest.raises(ValueError, match="iteration to resume at, 24; got 10"):
+        by_parts(problem, 10, resume=tmp_path)
+    assert by_parts(problem, 24, resume=tmp_path).n_iter == 24
+
+
+def test_one_folder_may_be_named_in_two_ways(problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    by_parts(problem, 12, checkpoint="kept", every=12)
+    result = by_parts(problem, 24, checkpoint=tmp_path / "kept", resume="./kept")
+    assert result.n_iter == 24
 
 
 def test_what_losses_remember_is_kept(tmp_path):
@@ -262,6 +357,9 @@ def test_what_is_no_problem_is_refused():
 def test_every_must_be_a_count(problem, tmp_path):
     with pytest.raises(ValueError, match="every must be"):
         by_parts(problem, checkpoint=tmp_path / "new", every=0)
+    for every in (0, -1, "x"):
+        with pytest.raises(ValueError, match="every must be"):
+            by_parts(problem, every=every)
     assert not list(tmp_path.iterdir())
 
 

@@ -205,3 +205,18 @@ def test_slow_nodes_from_a_generator_stay_slow():
     faults = Faults(stragglers=(i for i in ["a"]))
     assert [faults.slow(["a", "b"]).tolist() for _ in range(2)] == [[True, False]] * 2
     assert hash(faults) == hash(Faults(stragglers=["a"]))
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_programs_that_trust_each_other_hear_what_has_overflowed(bad):
+    def says(name, other):
+        heard = yield Exchange("correction", {other: np.array([bad])})
+        return heard.rows[other]
+
+    links = {"a": ["b"], "b": ["a"]}
+    programs = {"a": says("a", "b"), "b": says("b", "a")}
+    heard = InProcess(links, programs, finite=False).run()
+    np.testing.assert_array_equal(heard["a"], [bad])
+    programs = {"a": says("a", "b"), "b": says("b", "a")}
+    with pytest.raises(RuntimeError, match="messages must get through"):
+        InProcess(links, programs).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,8 +100,11 @@ def fit_parts(
 
     Parameters are written as one Parquet file per part. Features are taken as they are.
     """
-    with input_errors():
+    with input_errors(), warnings.catch_warnings():
         from nefele.engines import solve_parts
+        from nefele.result import ConvergenceWarning
+
+        warnings.simplefilter("ignore", ConvergenceWarning)  # told with the result
 
         if not 0 < alpha < float("inf"):
             raise ValueError(f"--alpha must be finite and > 0; got {alpha:g}.")
@@ -137,6 +141,7 @@ def _show(fit: PartsFit, as_json: bool, quiet: bool) -> None:
         "gap": fit.gap if fit.gap < float("inf") else None,
         "certificate": fit.certificate,
         "status": str(fit.status),
+        "advice": fit.advice,
         "iterations": fit.n_iter,
         "seconds": costs.seconds,
         "bound_by": costs.bound_by,
@@ -152,6 +157,8 @@ def _show(fit: PartsFit, as_json: bool, quiet: bool) -> None:
             f"gap {fit.gap:.1e}. Parameters are in {fit.out}."
         )
         say(str(costs))
+        if not fit.converged:
+            say(fit.advice)
 
 
 def _names(text: str | None) -> list[str] | None:

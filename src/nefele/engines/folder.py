@@ -8,38 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from nefele._checks import check_flag, check_number
 from nefele._progress import check_verbose, progress
 from nefele.data import LocalData
 from nefele.engines.costs import Costs, costs_of, warn_unsaved
-from nefele.engines.places import as_folder, make_folder, new_folder, place, write_facts
+from nefele.engines.files import read_index, read_part
+from nefele.engines.places import all_parts, as_folder, made_folder, new_folder, place, write_facts
+from nefele.engines.result import advice_of
 from nefele.engines.running import run_job
 from nefele.engines.solving import check_engine, keep_in, make_plan
-from nefele.engines.tables import PartsIndex, PartTable, read_index, read_part
+from nefele.engines.tables import PartsIndex, PartTable
+from nefele.engines.terms import Terms, mark, terms_of
 from nefele.graph import Graph
-from nefele.losses import as_loss
-from nefele.penalties import as_penalty
 from nefele.problem import Problem
 from nefele.result import Record, Status
 from nefele.runtime.job import Job
 from nefele.runtime.part import Part
 from nefele.runtime.plan import Ended
 from nefele.solvers.loop import Callback
+from nefele.solvers.loop.ending import warn_unreached
 from nefele.solvers.loop.telling import telling
 from nefele.solvers.primal_dual.fused import Fused
 
 _RESULT = "result"
-_INTERCEPT = "intercept"  # column of the parameters
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What is minimised over the parts of a folder: loss, penalty, lam, and an intercept or not."""
-
-    loss: Any
-    penalty: Any
-    lam: float
-    intercept: bool
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ class FolderPart:
         """Write the own nodes' parameters; what goes back has none."""
         import polars as pl
 
-        names = [*self.index.features, *([_INTERCEPT] if self.terms.intercept else [])]
+        names = self.terms.names(self.index)
         found = {self.index.node: part.ids, **dict(zip(names, ended.w.T, strict=True))}
         pl.DataFrame(found).write_parquet(place(self.out, f"part-{self.number:05d}.parquet"))
         ended.w, ended.u = np.zeros((0, part.d)), np.zeros((0, part.d))
@@ -73,14 +63,14 @@ class FolderPart:
 def part_of(table: PartTable, number: int, index: PartsIndex, terms: Terms) -> Part:
     """A part from its own table: as if it were cut from the whole network, which nobody has."""
     graph = Graph(
-        table.position,
+        table.ids,
         np.searchsorted(table.position, table.head),
         np.searchsorted(table.position, table.tail),
         table.weight,
     )
     X = np.hstack([table.X, np.ones((len(table.y), 1))]) if terms.intercept else table.X
     ptr = np.concatenate([[0], np.cumsum(table.counts)])
-    data = LocalData(X, table.y, ptr, table.position, shrink=_shrink(terms, X.shape[1]))
+    data = LocalData(X, table.y, ptr, table.ids, shrink=terms.shrink(X.shape[1]))
     problem = Problem(graph, data, terms.loss, terms.penalty, lam=terms.lam)
     own = np.flatnonzero(table.part == number)
     part = Part(number, problem, own, table.part, list(range(len(index.parts))))
@@ -94,11 +84,6 @@ def part_of(table: PartTable, number: int, index: PartsIndex, terms: Terms) -> P
     part.compiled = Fused.fits(problem, index.total("edges"))
     part.uniform = len(weights(index)) == 1
     return part
-
-
-def _shrink(terms: Terms, d: int) -> Any:
-    """The intercept is spared by regularisers of the loss."""
-    return np.append(np.ones(d - 1), 0.0) if terms.intercept else None
 
 
 def weights(index: PartsIndex) -> set[float]:
@@ -144,6 +129,11 @@ class PartsFit:
         """Whether the certified gap is within the tolerance."""
         return self.status is Status.OPTIMAL
 
+    @property
+    def advice(self) -> str:
+        """What the user may do."""
+        return advice_of(self.status)
+
     def parameters(self) -> Any:
         """All parameters as one polars LazyFrame, which is read as far as it is needed."""
         import polars as pl
@@ -184,7 +174,8 @@ def solve_parts(
     lam : float
         Strength of the coupling, > 0.
     loss, penalty : str or object
-        As for `nefele.Problem`, the same loss for all nodes.
+        As for `nefele.Problem`, the same for all nodes and for all edges. The parameters of
+        several classes are columns such as `size [0]`, `size [1]`.
     intercept : bool
         Whether each node has an intercept, too.
     solver, tol, max_iter, callback, engine, checkpoint, every, resume, address, verbose
@@ -218,30 +209,26 @@ def solve_parts(
     plan = make_plan(solver, tol, max_iter)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable; got {callback!r}.")
-    lam = check_number(lam, "lam", low=0.0, strict=True)
-    terms = Terms(as_loss(loss), as_penalty(penalty), lam, check_flag(intercept, "intercept"))
     where = as_folder(folder, "folder")
-    index, to = read_index(where), new_folder(out, _RESULT)
-    if terms.intercept and _INTERCEPT in (index.node, *index.features):
-        raise ValueError(
-            f"No column may be called {_INTERCEPT!r} when each node has an intercept; its "
-            "parameters would be lost. Rename it, or leave the intercept out."
-        )
-    kept = keep_in(checkpoint, resume, every, plan, lambda: _mark(index, terms))
+    index = read_index(where)
+    terms = terms_of(loss, penalty, lam, intercept, index)
+    to = new_folder(out, _RESULT)
+    kept = keep_in(checkpoint, resume, every, plan, lambda: mark(index, terms))
     job = Job(plan, {k: part.neighbours for k, part in enumerate(index.parts)}, kept)
     numbers = range(len(index.parts))
-    make_folder(to)
     sources = [FolderPart(where, number, index, terms, to) for number in numbers]
     started = time.perf_counter()
-    with progress(verbose) as line:
+    with made_folder(to), all_parts(to), progress(verbose) as line:
         watch = telling(callback, line, tol)
         done, lost = run_job(engine, job, sources, watch, address)
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     warn_unsaved(done)
     names = ("objective", "gap", "gap_abs", "certificate", "status", "n_iter", "history")
     facts: dict[str, Any] = {name: getattr(done[0].ended, name) for name in names}
-    write_facts(to, _RESULT, _told(facts, lam, costs))
-    return PartsFit(to, **facts, costs=costs)
+    write_facts(to, _RESULT, _told(facts, terms.lam, costs))
+    fit = PartsFit(to, **facts, costs=costs)
+    warn_unreached(fit.status, fit.n_iter, fit.gap, tol, "relative gap", fit.advice)
+    return fit
 
 
 def _told(facts: dict[str, Any], lam: float, costs: Costs) -> dict[str, Any]:
@@ -253,9 +240,3 @@ def _told(facts: dict[str, Any], lam: float, costs: Costs) -> dict[str, Any]:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _mark(index: PartsIndex, terms: Terms) -> str:
-    """What tells this problem from others: the parts of another cut of it are the same problem."""
-    facts = [index.total("nodes"), index.total("edges"), index.total("rows"), index.features]
-    return repr([*facts, index.target, terms, index.total("content") % 2**64])

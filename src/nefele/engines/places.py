@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +53,43 @@ def new_folder(out: Any, last: str) -> str:
     return folder
 
 
-def make_folder(folder: str) -> None:
-    """Make a folder on a disk; an object store has none to make."""
-    if not is_stored(folder):
-        Path(folder).mkdir(parents=True, exist_ok=True)
+@contextmanager
+def made_folder(folder: str) -> Iterator[None]:
+    """A new folder, which is gone again after an error, if it is empty.
+
+    An object store has no folders to make.
+    """
+    if is_stored(folder):
+        yield
+        return
+    path = Path(folder)
+    new = [parent for parent in (path, *path.parents) if not parent.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"out must be a folder that can be made; {folder!r} cannot ({error.strerror}). Name "
+            "another one."
+        ) from None
+    try:
+        yield
+    except BaseException:  # Ctrl-C as well
+        with suppress(OSError):  # somebody else's file is in it
+            for one in new:
+                one.rmdir()
+        raise
+
+
+@contextmanager
+def all_parts(folder: str) -> Iterator[None]:
+    """The files of all parts, or after an error of none; in an object store they stay."""
+    try:
+        yield
+    except BaseException:
+        if not is_stored(folder):
+            for path in Path(folder).glob("part-*.parquet"):
+                path.unlink(missing_ok=True)
+        raise
 
 
 def write_facts(folder: str, name: str, facts: dict[str, Any]) -> None:

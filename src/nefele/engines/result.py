@@ -8,9 +8,27 @@ import numpy as np
 
 from nefele.engines.costs import Costs
 from nefele.problem import Problem
-from nefele.result import Result
+from nefele.result import Result, Status
 from nefele.runtime.job import Done
 from nefele.runtime.part import Index
+
+_STEPS = (
+    "An engine takes primal-dual steps alone; where the problem fits one process, solve it there: "
+    "nefele.solve without an engine knows Newton steps, too, which end hard problems in tens of "
+    "iterations. Otherwise:"
+)
+
+
+def advice_of(status: Status) -> str:
+    """What the user of an engine may do.
+
+    Examples
+    --------
+    >>> advice_of(Status.OPTIMAL)
+    'Nothing to do: the gap is within the tolerance.'
+    """
+    slow = status in (Status.MAX_ITER, Status.STALLED)
+    return f"{_STEPS} {status.advice[0].lower()}{status.advice[1:]}" if slow else status.advice
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ def _in_process(job: Job, sources: list[Any], watch: Watch | None) -> tuple[list
     }
     costs = {part.name: Costs() for part in parts}
     timed = {name: _timed(program, costs[name]) for name, program in programs.items()}
-    ended = InProcess(job.links, timed).run()
+    ended = InProcess(job.links, timed, finite=False).run()
     return [
         Done(
             source.close(part, ended[part.name]),

@@ -10,7 +10,7 @@ from typing import Any
 from nefele._checks import check_count, check_flag, check_number, type_name
 from nefele._progress import check_verbose, progress
 from nefele.engines.costs import costs_of, warn_unsaved
-from nefele.engines.result import gathered
+from nefele.engines.result import advice_of, gathered
 from nefele.engines.running import ENGINES, run_job
 from nefele.problem import Problem
 from nefele.result import Result
@@ -155,7 +155,7 @@ def solve(
     costs = costs_of(engine, done, time.perf_counter() - started, lost)
     result = gathered(problem, places, done, costs)
     warn_unsaved(done)
-    warn(result, tol, True)
+    warn(result, tol, True, advice_of(result.status))
     return result
 
 
@@ -195,16 +195,23 @@ def keep_in(
     checkpoint: Any, resume: Any, every: Any, plan: Plan, mark: Callable[[], str]
 ) -> Checkpoints | None:
     """Where the state of a solve is kept, if it is; `mark` tells its problem from others."""
+    every = check_count(every, "every", low=1)
     if resume is None and checkpoint is None:
         return None
-    if resume is not None and checkpoint is not None and str(resume) != str(checkpoint):
+    if resume is not None and checkpoint is not None and not _same_folder(resume, checkpoint):
         raise ValueError(
             f"resume and checkpoint must be the same folder with an engine; got {resume!r} and "
             f"{checkpoint!r}."
         )
     marks = {"problem": mark(), "solver": solver_name(plan.solver)}
     folder = resume if checkpoint is None else checkpoint
-    return checkpoints(folder, every, marks, resume=resume is not None)
+    return checkpoints(folder, every, marks, resume=resume is not None, most=plan.max_iter)
+
+
+def _same_folder(one: Any, other: Any) -> bool:
+    """Whether two names are those of one folder, however it is written."""
+    named = isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike)
+    return named and os.path.realpath(one) == os.path.realpath(other)
 
 
 def _nothing_of_engines(parts: Any, address: Any) -> None:

@@ -1,16 +1,8 @@
-"""Files of parts: one Parquet file per part, and one that says what belongs together.
-
-A part's file has a row for each own node and for each node of others that its edges reach: its
-position in the network, the part that owns it, its component; for own nodes the values of their
-rows as lists; and the edges of which it is the head. Whoever holds one part can write its file, so
-that nobody ever holds all of them. Paths are those that polars understands.
-"""
+"""What one part consists of, and what the index of all parts has of it."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nefele._checks import Array
-from nefele._ids import as_ids
-from nefele.engines.places import place, stored_text
-
-_FORMAT, _VERSION = "nefele parts", 1
-INDEX = "index"  # file that makes the others one network
-_FEATURE = "x:"
-_NODES = {"position": np.int64, "part": np.int64, "component": np.int64}
 
 Index = NDArray[np.int64]
 
@@ -96,6 +81,24 @@ class PartTable:
         edges = _hashes([self.head[mine], self.tail[mine], self.weight[mine]])
         return (int(np.add.reduce(rows)) + int(np.add.reduce(edges))) % 2**64
 
+    def shared(self, number: int) -> dict[int, int]:
+        """Hashes of the edges to each neighbouring part, added up: both parts have the same.
+
+        Parameters
+        ----------
+        number : int
+            Which part it is.
+        """
+        ends = [np.searchsorted(self.position, end) for end in (self.head, self.tail)]
+        of = np.stack([self.part[end] for end in ends])
+        across = (of != number).any(axis=0)
+        columns = [self.head, self.tail, self.weight, *of, *(self.component[end] for end in ends)]
+        sums = _hashes([column[across] for column in columns])
+        other = of[:, across].sum(axis=0) - number
+        return {
+            int(q): int(np.add.reduce(sums[other == q])) % 2**64 for q in np.unique(other).tolist()
+        }
+
 
 def _hashes(columns: list[NDArray[Any]]) -> NDArray[np.uint64]:
     """A number for each row of these columns, by the steps of SplitMix64."""
@@ -123,6 +126,12 @@ class Entry:
         Least and largest weight of an edge; nan without edges.
     content : int
         Its share of a sum that tells these data from others, however they are cut.
+    top : float
+        Largest value of the target; nan without rows.
+    shared : list of int
+        A hash of the edges to each neighbour, which has the same.
+    components : int
+        One more than the largest component of a node here.
 
     Examples
     --------
@@ -138,6 +147,9 @@ class Entry:
     lightest: float
     heaviest: float
     content: int = 0
+    top: float = float("nan")
+    shared: list[int] = field(default_factory=list)
+    components: int = 0
 
 
 @dataclass(frozen=True)
@@ -174,162 +186,3 @@ class PartsIndex:
             An attribute of its parts.
         """
         return int(sum(getattr(part, name) for part in self.parts))
-
-
-def part_file(folder: str, number: int) -> str:
-    """Where a part's file is."""
-    return place(folder, f"part-{number:05d}.parquet")
-
-
-def write_part(folder: str, number: int, table: PartTable, features: Sequence[str]) -> Entry:
-    """Write the file of one part; returns what the index must know of it.
-
-    Parameters
-    ----------
-    folder : str
-        New or empty, the same for all parts.
-    number : int
-        Which part it is, from 0.
-    table : PartTable
-        Its nodes, rows and edges.
-    features : sequence of str
-        Names of the columns of the rows.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> one, two = np.ones(1), np.array([0, 1])
-    >>> tables = [
-    ...     PartTable(two, two, 0 * two, two, counts, np.ones((1, 1)), one, two[:1], two[1:], one)
-    ...     for counts in (np.array([1, 0]), np.array([0, 1]))
-    ... ]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     entries = [write_part(folder, k, table, ["x"]) for k, table in enumerate(tables)]
-    ...     write_index(folder, PartsIndex(["x"], "y", "node", 1, entries))
-    ...     read_index(folder).total("edges")
-    1
-    """
-    import polars as pl
-
-    own = table.part == number
-    at = np.repeat(np.arange(len(table.position)), table.counts)
-    rows = pl.DataFrame({"at": at, "y": table.y})
-    names = [_FEATURE + name for name in features]
-    rows = rows.with_columns(pl.Series(name, table.X[:, j]) for j, name in enumerate(names))
-    head = np.searchsorted(table.position, table.head)
-    edges = pl.DataFrame({"at": head, "tail": table.tail, "weight": table.weight})
-    nodes = pl.DataFrame({name: getattr(table, name) for name in _NODES})
-    nodes = nodes.with_columns(pl.Series("id", table.ids), pl.Series("at", np.arange(len(own))))
-    for lists in (rows, edges):
-        lists = lists.group_by("at", maintain_order=True).agg(pl.all())
-        nodes = nodes.join(lists, on="at", how="left").sort("at")
-    nodes.drop("at").write_parquet(part_file(folder, number))
-    mine = np.isin(table.head, table.position[own])
-    weights = table.weight if len(table.weight) else np.array([np.nan])
-    return Entry(
-        int(own.sum()),
-        int(mine.sum()),
-        len(table.y),
-        sorted(set(table.part[~own].tolist())),
-        table.digest(),
-        float(weights.min()),
-        float(weights.max()),
-        table.content(number),
-    )
-
-
-def write_index(folder: str, index: PartsIndex) -> None:
-    """Write what makes the files of all parts one network: the last thing to do.
-
-    Parameters
-    ----------
-    folder : str
-        Where the files of the parts are.
-    index : PartsIndex
-        What they have in common, and an entry for each part.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> entries = [Entry(10, 20, 60, [], "0" * 64, 1.0, 1.0)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_index(folder, PartsIndex(["x"], "y", "node", 1, entries))
-    ...     read_index(folder).features
-    ['x']
-    """
-    import polars as pl
-
-    facts = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "features": list(index.features),
-        "target": index.target,
-        "node": index.node,
-        "components": index.components,
-        "parts": [vars(part) for part in index.parts],
-    }
-    pl.DataFrame({INDEX: [json.dumps(facts)]}).write_parquet(place(folder, f"{INDEX}.parquet"))
-
-
-def read_index(folder: Any) -> PartsIndex:
-    """What `write_index` has written; a ValueError where it is not there."""
-    if not isinstance(folder, str) or not folder:
-        raise ValueError(f"folder must be the path of a folder of parts; got {folder!r}.")
-    try:
-        facts = json.loads(stored_text(folder, INDEX) or "")
-        if facts["format"] != _FORMAT or facts["version"] != _VERSION:
-            raise ValueError("another format")
-        names = ("features", "target", "node", "components")
-        parts = [Entry(**part) for part in facts["parts"]]
-        return PartsIndex(**{name: facts[name] for name in names}, parts=parts)
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(
-            f"{folder!r} must be a folder written by nefele partition; {INDEX}.parquet is missing, "
-            "damaged or of another version. Partition the data again."
-        ) from None
-
-
-def read_part(folder: str, number: int, index: PartsIndex) -> PartTable:
-    """One part, as it was written; a ValueError where its file is missing or another."""
-    import polars as pl
-
-    path = part_file(folder, number)
-    try:
-        table = _table(pl.read_parquet(path), index.features)
-    except (OSError, pl.exceptions.PolarsError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"Part {number} must be a file written by nefele partition; {path!r} is missing or "
-            f"damaged ({type(error).__name__}). Partition the data again."
-        ) from None
-    if table.digest() != index.parts[number].sha256:
-        raise ValueError(
-            f"{path!r} must be as it was written; it has changed since, or is of another "
-            "partition. Partition the data again."
-        )
-    return table
-
-
-def _table(frame: Any, features: list[str]) -> PartTable:
-    import polars as pl
-
-    nodes = {name: frame[name].to_numpy().astype(kind) for name, kind in _NODES.items()}
-
-    def flat(name: str) -> Any:
-        column = frame[name].drop_nulls()
-        return column.explode().to_numpy() if len(column) else np.zeros(0)
-
-    def lengths(name: str) -> Index:
-        return frame[name].list.len().fill_null(0).to_numpy().astype(np.int64)
-
-    ids = frame["id"].to_numpy() if frame["id"].dtype != pl.String else frame["id"].to_list()
-    X = [flat(_FEATURE + name) for name in features]
-    return PartTable(
-        **nodes,
-        ids=as_ids(ids),
-        counts=lengths("y"),
-        X=np.ascontiguousarray(np.stack(X, axis=1), dtype=float),
-        y=np.asarray(flat("y"), dtype=float),
-        head=np.repeat(nodes["position"], lengths("tail")),
-        tail=np.asarray(flat("tail"), dtype=np.int64),
-        weight=np.asarray(flat("weight"), dtype=float),
-    )

@@ -54,15 +54,31 @@ class Multinomial(Loss):
     def bind(self, data: LocalData) -> BoundLoss:
         if data.offset is not None:
             raise ValueError("Multinomial takes no offset: a row has one prediction per class.")
-        classes = self.n_classes or max(int(data.y.max(initial=0)) + 1, 2)
-        if self.n_classes is None and classes > max(data.n_rows, _MANY):
-            raise ValueError(
-                f"Classes must be numbered 0, 1, ...; got a label {classes - 1} for "
-                f"{data.n_rows} rows. Renumber them, or pass n_classes."
-            )
+        classes = self.classes_of(float(data.y.max(initial=0)), data.n_rows)
         whole = (data.y == np.floor(data.y)) & (data.y >= 0) & (data.y < classes)
         check_labels(whole, data, f"Labels must be whole numbers 0..{classes - 1}")
         return BoundMultinomial(data, classes, self.l2, self.l1)
+
+    def classes_of(self, top: float, n_rows: int) -> int:
+        """Number of classes of data with this largest label.
+
+        Parameters
+        ----------
+        top : float
+        n_rows : int
+
+        Examples
+        --------
+        >>> Multinomial().classes_of(2.0, 10), Multinomial(n_classes=5).classes_of(2.0, 10)
+        (3, 5)
+        """
+        classes = self.n_classes or max(int(top) + 1, 2)
+        if self.n_classes is None and classes > max(n_rows, _MANY):
+            raise ValueError(
+                f"Classes must be numbered 0, 1, ...; got a label {classes - 1} for "
+                f"{n_rows} rows. Renumber them, or pass n_classes."
+            )
+        return classes
 
 
 class BoundMultinomial(BoundRows):

@@ -51,10 +51,10 @@ class Quadratic(Penalty):
         return np.asarray(self._vectors[:, self._values == 0])
 
     def value(self, v: Array) -> Array:
-        return 0.5 * ((v @ self._vectors) ** 2) @ self._values
+        return np.asarray(0.5 * (times(v, self._vectors) ** 2 * self._values).sum(axis=1))
 
     def conjugate(self, u: Array, scale: Array) -> Array:
-        along = u @ self._vectors
+        along = times(u, self._vectors)
         inside = self._values > 0
         outside = np.sqrt((along[:, ~inside] ** 2).sum(axis=1))
         # Beside the largest flow, not that of the edge: a flow of zero is rounding errors.
@@ -64,15 +64,16 @@ class Quadratic(Penalty):
 
     def prox_conjugate(self, v: Array, scale: Array, step: Array) -> Array:
         curvature = scale[:, None] * self._values
-        return (v @ self._vectors * (curvature / (curvature + step[:, None]))) @ self._vectors.T
+        shares = curvature / (curvature + step[:, None])
+        return times(times(v, self._vectors) * shares, self._vectors.T)
 
     def mix(self, v: Array) -> Array:
-        return (v @ self._vectors * self._values) @ self._vectors.T
+        return times(times(v, self._vectors) * self._values, self._vectors.T)
 
     def within(self, u: Array) -> Array:
         if (self._values > 0).all():
             return u
-        return (u @ self._vectors * (self._values > 0)) @ self._vectors.T
+        return times(times(u, self._vectors) * (self._values > 0), self._vectors.T)
 
     @property
     def mixing(self) -> dict[str, Any]:
@@ -87,3 +88,12 @@ class Quadratic(Penalty):
     def check_dimension(self, d: int) -> None:
         if len(self.Q) != d:
             raise ValueError(f"Q must have shape {(d, d)} for {d} parameters; got {self.Q.shape}.")
+
+
+def times(rows: Array, matrix: Array) -> Array:
+    """Rows times a matrix, each by itself: its bits do not depend on which others are there.
+
+    A product of all at once takes other sums for other numbers of rows, so that parts of a network
+    would round unlike a whole.
+    """
+    return np.asarray((rows[:, None, :] @ matrix)[:, 0])

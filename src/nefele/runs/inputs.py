@@ -110,12 +110,21 @@ def read_inputs(config: RunConfig, tell: Callable[[str], object] = print_nothing
     """
     rows = read_rows(config, tell)
     graph, more = _graph(config, rows.ids, rows.places, rows.geographic)
+    _check_parts(config, len(distinct(rows.ids)) if graph is None else graph.n_nodes)
     more += without_place(graph, rows.places)
     if config.edge_file is not None:
         noticed = Findings()
         look_at_edges(Path(config.edge_file), rows.ids, noticed, config.drop_missing)
         more += [text for text in noticed.warnings if text not in more]
     return replace(rows, graph=graph, notes=(*rows.notes, *more, *few_rows(rows.ids)))
+
+
+def _check_parts(config: RunConfig, n_nodes: int) -> None:
+    if config.parts is not None and config.parts > n_nodes:
+        raise ValueError(
+            f"parts must be at most the number of nodes, {n_nodes}; got {config.parts}. A part "
+            "needs a node."
+        )
 
 
 def read_rows(config: RunConfig, tell: Callable[[str], object] = print_nothing) -> Inputs:

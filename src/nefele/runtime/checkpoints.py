@@ -27,6 +27,7 @@ from nefele.runtime.saved import SavedPart
 
 _KIND, _VERSION = "nefele part of a checkpoint", 1
 _COMMON = re.compile(r"checkpoint-(\d{9})\.json")
+_OWN = re.compile(r"part-(\d{9})-\d{5,}\.npz")
 _KEPT = 2  # checkpoints
 _OLD = 3600.0  # seconds after which what a process left half-written may be removed
 _NODE, _EDGE, _LOSS = "node_", "edge_", "loss_"  # how names of arrays begin
@@ -64,8 +65,18 @@ class Checkpoints:
 
     def iterations(self) -> list[int]:
         """Those that all parts have kept, the last first."""
-        names = [_COMMON.fullmatch(path.name) for path in self.folder.glob("checkpoint-*.json")]
-        return sorted((int(name[1]) for name in names if name), reverse=True)
+        return sorted((k for k, _ in self._files(_COMMON)), reverse=True)
+
+    def drop(self, kept: list[int]) -> None:
+        """Remove the parts' files of all other iterations, and nothing else that is there."""
+        for k, path in self._files(_OWN):
+            if k not in kept:
+                path.unlink(missing_ok=True)
+
+    def _files(self, pattern: re.Pattern[str]) -> list[tuple[int, Path]]:
+        """Iterations and files whose names are of this form."""
+        named = [(pattern.fullmatch(path.name), path) for path in self.folder.glob("*-*")]
+        return [(int(name[1]), path) for name, path in named if name and path.is_file()]
 
     def common(self, k: int) -> dict[str, Any]:
         """What the common file of iteration k says; a DamagedError where it is none."""
@@ -74,15 +85,18 @@ class Checkpoints:
             if facts["version"] != _VERSION or facts["k"] != k or int(facts["parts"]) < 1:
                 raise DamagedError("another version")
             dict(facts["marks"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             raise DamagedError("damaged, or another kind of file") from None
         return facts
 
 
 def checkpoints(
-    folder: Any, every: Any, marks: dict[str, str], resume: bool = False
+    folder: Any, every: Any, marks: dict[str, str], resume: bool = False, most: int | None = None
 ) -> Checkpoints:
-    """Checkpoints in a folder, after a look whether it can be written and what it holds."""
+    """Checkpoints in a folder, after a look whether it can be written and what it holds.
+
+    To go on from them there must be one, at most at iteration `most`.
+    """
     if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
         raise ValueError(f'checkpoint must be the name of a folder, such as "run"; got {folder!r}.')
     every = check_count(every, "every", low=1)
@@ -102,6 +116,11 @@ def checkpoints(
             f"({error.strerror}). Name another one."
         ) from None
     _same(made)
+    if resume and most is not None and made.iterations()[0] > most:
+        raise ValueError(
+            f"max_iter must be at least the iteration to resume at, {made.iterations()[0]}; got "
+            f"{most}. Iterations before a checkpoint count."
+        )
     clear_parts(path, older=_OLD)
     return made
 
@@ -218,9 +237,7 @@ class PartStore:
         kept = self.made.iterations()[:_KEPT]
         for k in self.made.iterations()[_KEPT:]:
             (self.made.folder / f"checkpoint-{k:09d}.json").unlink(missing_ok=True)
-        for path in self.made.folder.glob("part-*-*.npz"):
-            if int(path.name.split("-")[1]) not in kept:
-                path.unlink(missing_ok=True)
+        self.made.drop(kept)
 
 
 class _Picked:

@@ -148,7 +148,7 @@ class Post:
     """Carries messages over numbered links under given faults, and keeps the books.
 
     `receivers` has the position of the node at the end of each link; -1 for a site that is always
-    online.
+    online. `finite` says whether numbers that are not finite are refused.
 
     Examples
     --------
@@ -159,13 +159,15 @@ class Post:
     [(0, [1.0, 1.0])]
     """
 
-    def __init__(self, receivers: NDArray[np.int64], faults: Faults | None, ids: Any) -> None:
+    def __init__(
+        self, receivers: NDArray[np.int64], faults: Faults | None, ids: Any, finite: bool = True
+    ) -> None:
         if faults is not None and not isinstance(faults, Faults):
             raise ValueError(
                 f"faults must be a nefele.runtime.Faults or None; got {type(faults).__name__}."
             )
         self.faults = Faults() if faults is None else faults
-        self.receivers = receivers
+        self.receivers, self.finite = receivers, finite
         self.ledger = Ledger()
         self.slow = self.faults.slow(ids)
         self.moving = self._online = np.ones(len(self.slow), dtype=bool)
@@ -192,8 +194,8 @@ class Post:
     def deliver(self) -> list[tuple[int, Message]]:
         """What has arrived by now, by link, older messages first.
 
-        A message whose numbers are not all finite is refused: for the node that should hear it, it
-        is as good as lost.
+        A message whose numbers are not all finite is refused, unless they may be so: for the node
+        that should hear it, it is as good as lost.
         """
         due: list[_Waiting] = []
         wait: list[_Waiting] = []
@@ -205,7 +207,7 @@ class Post:
             receiver = self.receivers[item.link]
             if receiver >= 0 and not self._online[receiver]:
                 self.ledger.miss(item.late)
-            elif not np.isfinite(item.message.payload).all():
+            elif self.finite and not np.isfinite(item.message.payload).all():
                 self.ledger.miss(item.late, refused=True)
             else:
                 out.append((item.link, item.message))

@@ -237,4 +237,6 @@ def settled(problem: Posed, w0: Array, alone: NDArray[np.bool_]) -> Array:
     """A copy of w0 in which nodes that nothing couples have the minimiser of their own loss."""
     if not alone.any():
         return w0.copy()
-    return np.where(alone[:, None], problem.loss.minimise(), w0)
+    w = np.where(alone[:, None], problem.loss.minimise(), w0)
+    problem.loss.forget()  # parts without such nodes have not looked for minimisers
+    return w

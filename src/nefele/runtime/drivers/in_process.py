@@ -72,6 +72,9 @@ class InProcess:
         Exchanges in a round, for programs that do not wait.
     pool : callable, optional
         Does a list of `Work`.
+    finite : bool
+        Whether rows that are not finite are refused, as what others say should be. Programs that
+        trust each other hear them, and see by themselves that numbers have overflowed.
 
     Attributes
     ----------
@@ -96,6 +99,7 @@ class InProcess:
         wait: bool = True,
         steps: int = 1,
         pool: Pool = one_by_one,
+        finite: bool = True,
     ) -> None:
         self.names = list(links)
         pairs = [(a, b) for a in self.names for b in links[a]]
@@ -110,7 +114,7 @@ class InProcess:
         for a, b in pairs:
             self.incoming[b].append(a)
         receivers = np.array([place[b] for _, b in pairs], dtype=np.int64)
-        self.post = Post(receivers, faults, self.names)
+        self.post = Post(receivers, faults, self.names, finite)
         self.faulty = faults is not None
         self.place = place
         self.tree = Tree(links)

@@ -180,11 +180,7 @@ class _Launched:
             return None
         words = " ".join(said.read_text(encoding="utf-8", errors="replace")[-2000:].split())
         if not any(self.folder.glob("began-*")):
-            raise ValueError(
-                f"engine='mpi' needs an mpiexec that can start processes here; no Python process "
-                f"began. It said: {words or 'nothing'}. As root, such as in a container, "
-                "Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1."
-            )
+            raise ValueError(_began_nothing(words))
         return words
 
     def _tell(self, seen: int) -> int:
@@ -194,6 +190,20 @@ class _Launched:
                 (self.folder / "stop").touch()
             seen += 1
         return seen
+
+
+def _began_nothing(words: str) -> str:
+    """Why no process began, by what mpiexec said."""
+    if "as root" in words:
+        return (
+            "engine='mpi' needs an mpiexec that can start processes here; Open MPI starts none for "
+            "root, such as in a container, unless the environment has OMPI_ALLOW_RUN_AS_ROOT=1 and "
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1. Set both, or be another user."
+        )
+    return (
+        "engine='mpi' needs an mpiexec that can start processes here; no Python process began. It "
+        f"said: {words or 'nothing'}"
+    )
 
 
 def _command(parts: int, folder: Path) -> list[str]:

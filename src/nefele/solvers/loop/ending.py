@@ -63,17 +63,24 @@ def _form(problem: Problem, best: Best, unbounded: NDArray[np.bool_]) -> str:
     return "estimated radius" if unbounded.any() or problem.unbounded().any() else form
 
 
-def warn(result: Result, tol: float | None, proof: bool) -> None:
-    """Warn of what the caller of a solve should know."""
-    if result.status in (Status.MAX_ITER, Status.STALLED, Status.FAILED, Status.UNBOUNDED):
-        what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
+def warn_unreached(
+    status: Status, n_iter: int, left: float, tol: float | None, what: str, advice: str
+) -> None:
+    """Warn of a solve that ended before its tolerance; `left` is the gap, or what it is called."""
+    if status in (Status.MAX_ITER, Status.STALLED, Status.FAILED, Status.UNBOUNDED):
         goal = "" if tol is None else f" > tol {tol:.1e}"
         warnings.warn(
-            f"Stopped after {result.n_iter} iterations with {what} {left:.1e}{goal} "
-            f"({result.status}). {result.status.advice}",
+            f"Stopped after {n_iter} iterations with {what} {left:.1e}{goal} ({status}). {advice}",
             ConvergenceWarning,
             stacklevel=outside(),
         )
+
+
+def warn(result: Result, tol: float | None, proof: bool, advice: str | None = None) -> None:
+    """Warn of what the caller of a solve should know; the advice is the status's by default."""
+    what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
+    advice = result.status.advice if advice is None else advice
+    warn_unreached(result.status, result.n_iter, left, tol, what, advice)
     for mask, text in (
         (
             result.undetermined,

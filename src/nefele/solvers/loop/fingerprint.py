@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nefele._checks import Array
 from nefele.graphs.mapped import MappedGraph
 from nefele.problem import Problem
 
@@ -43,6 +44,20 @@ def fingerprint(problem: Problem) -> str:
     steps = np.linspace(0.5, 2.0, rows * width).reshape(rows, width)
     found.add(_rounded(problem.penalty.value(steps)))
     found.add(_rounded(loss.value(np.ones((loss.n_nodes, loss.d)))))
+    return found.text()
+
+
+def digest(values: list[Any], near: list[Array]) -> str:
+    """A hash of any values with all their parameters, and of numbers up to rounding.
+
+    Examples
+    --------
+    >>> digest([np.zeros(2)], []) == digest([np.array([0.0, 1e-300])], [])
+    False
+    """
+    found = _Hash()
+    found.add(values)
+    found.add([_rounded(numbers) for numbers in near])
     return found.text()
 
 
