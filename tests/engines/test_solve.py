@@ -122,11 +122,12 @@ def test_every_loss_and_penalty_has_the_bits_of_one_process(loss, penalty, d, ed
 def test_rows_times_a_matrix_do_not_depend_on_the_other_rows():
     rng = np.random.default_rng(0)
     for d in (1, 2, 3, 5, 8, 17, 40):
-        rows, matrix = rng.normal(size=(9, d)), rng.normal(size=(d, d))
+        rows, matrix = rng.normal(size=(601, d)), rng.normal(size=(d, d))
         whole = times(rows, matrix)
         np.testing.assert_allclose(whole, rows @ matrix, atol=1e-12)
-        some = [times(rows[k : k + 2], matrix)[0] for k in range(9)]
+        some = [times(rows[k : k + 2], matrix)[0] for k in range(601)]
         assert np.array_equal(np.stack(some), whole)
+        assert np.array_equal(times(rows[37:580], matrix), whole[37:580])
 
 
 # -- checkpoints ------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import numpy as np
 from nefele._checks import Array, as_float_array, check_finite
 from nefele.penalties.base import Penalty
 
+_AT_ONCE = 256  # rows of a product
+
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(Penalty):
@@ -91,9 +93,17 @@ class Quadratic(Penalty):
 
 
 def times(rows: Array, matrix: Array) -> Array:
-    """Rows times a matrix, each by itself: its bits do not depend on which others are there.
+    """Rows times a matrix, so many at a time that the bits of one do not depend on the others.
 
     A product of all at once takes other sums for other numbers of rows, so that parts of a network
     would round unlike a whole.
     """
-    return np.asarray((rows[:, None, :] @ matrix)[:, 0])
+    n, d = rows.shape
+    whole, out = n - n % _AT_ONCE, np.empty((n, matrix.shape[1]))
+    blocks = np.ascontiguousarray(rows[:whole]).reshape(-1, _AT_ONCE, d)
+    np.matmul(blocks, matrix, out=out[:whole].reshape(-1, _AT_ONCE, matrix.shape[1]))
+    if whole < n:
+        rest = np.zeros((1, _AT_ONCE, d))
+        rest[0, : n - whole] = rows[whole:]
+        out[whole:] = (rest @ matrix)[0, : n - whole]
+    return out
