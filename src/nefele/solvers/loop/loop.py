@@ -29,6 +29,7 @@ Callback = Callable[[Record], Any]
 
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
+_LOST = 4  # examined points in a row whose objective overflows after which a solve has failed
 _NEAR = 1.5  # guessed gap of a start, in units of the tolerance, up to which it is examined
 
 
@@ -159,6 +160,7 @@ class _Loop:
         self.k = self.stage = 0
         self.due = stage_length(0)
         self.told: Record | None = None
+        self.lost = 0  # examined points in a row that have overflowed
         self.bounded = False  # whether a minimiser is known to exist
         self.unbounded: NDArray[np.bool_] | None = None  # nodes known to have none
 
@@ -205,7 +207,8 @@ class _Loop:
             self.stage += self.k >= self.due  # what a solver asks for beside these does not count
             self.due = self.k + stage_length(self.stage)
             self.examine()
-            if not np.isfinite(self.best.latest):
+            self.lost = 0 if np.isfinite(self.best.latest) else self.lost + 1
+            if self.lost >= _LOST:
                 return Status.FAILED
             if (status := self.reached()) is not None:
                 return status

@@ -246,7 +246,8 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
         else:
             inner = float(np.vdot(loss.grad(w + t * move), move))
         along = _gradient(penalty, diff + t * change) * change
-        return inner + float(scale @ along.sum(axis=1))
+        found = inner + float(scale @ along.sum(axis=1))
+        return np.inf if np.isnan(found) else found  # where exponentials overflow
 
     start = slope(0.0)
     high = _first_rise(slope, start)
