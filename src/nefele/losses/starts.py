@@ -31,7 +31,8 @@ def counts_start(loss: BoundPointwise) -> Array:
     if not _far(loss, zero).any():
         return zero
     blocks, right = _logarithms(loss)
-    common = solve_blocks(_held(blocks.sum(axis=0, keepdims=True)), right.sum(axis=0)[None])
+    blocks, right = blocks.sum(axis=0, keepdims=True), right.sum(axis=0)[None]
+    common = solve_blocks(blocks + _little(blocks), right)
     out = np.repeat(np.nan_to_num(common), loss.n_nodes, axis=0)
     far = np.flatnonzero(_far(loss, out))
     if far.size:
@@ -57,11 +58,12 @@ def _logarithms(loss: BoundPointwise) -> tuple[Array, Array]:
 def _near_fits(loss: BoundPointwise) -> Array:
     """A least squares fit to the logarithms, no farther than the loss falls, and Newton steps."""
     blocks, right = _logarithms(loss)
+    little = _little(blocks)
     w = np.zeros((loss.n_nodes, loss.d))
     with np.errstate(over="ignore", invalid="ignore"):
-        w, value = _fallen(loss, w, solve_blocks(_held(blocks), right), loss.value(w))
+        w, value = _fallen(loss, w, solve_blocks(blocks + little, right), loss.value(w))
         for _ in range(_STEPS):
-            move = -solve_blocks(_held(np.asarray(loss.hess(w))), loss.grad(w))
+            move = -solve_blocks(np.asarray(loss.hess(w)) + little, loss.grad(w))
             w, after = _fallen(loss, w, move, value)
             done, value = value - after <= _GAIN * np.abs(after), after
             if done.all():
@@ -69,11 +71,10 @@ def _near_fits(loss: BoundPointwise) -> Array:
     return w
 
 
-def _held(blocks: Array) -> Array:
-    """The blocks with a tiny share of their diagonals added, so that they can be inverted."""
+def _little(blocks: Array) -> Array:
+    """A tiny share of the blocks' diagonals, added so that they can be inverted."""
     diagonals = np.einsum("ijj->ij", blocks)
-    diagonals += _RIDGE * np.where(diagonals > 0, diagonals, 1.0)
-    return blocks
+    return _RIDGE * np.where(diagonals > 0, diagonals, 1.0)[..., None] * np.eye(blocks.shape[1])
 
 
 def _fallen(loss: BoundPointwise, w: Array, move: Array, value: Array) -> tuple[Array, Array]:
