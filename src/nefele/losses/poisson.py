@@ -11,8 +11,9 @@ from scipy.special import xlogy
 from nefele._checks import Array
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, check_labels
+from nefele.losses.constraints import Constraint
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
-from nefele.losses.starts import counts_start
+from nefele.losses.starts import counts_start, counts_within
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,6 @@ class BoundPoisson(BoundPointwise):
 
     def start(self) -> Array:
         return counts_start(self)
+
+    def start_within(self, within: Constraint, w: Array) -> Array:
+        return counts_within(self, within, w)

@@ -16,11 +16,13 @@ from nefele._checks import Array
 from nefele.losses.rows import solve_blocks
 
 if TYPE_CHECKING:
+    from nefele.losses.constraints import Constraint
     from nefele.losses.pointwise import BoundPointwise
 
 _FAR = 3.0  # logarithm of a node's counts over their predictions from which a start is far away
 _LEAST = 0.5  # what stands for a count of zero
 _STEPS, _HALVINGS = 30, 50
+_ROUNDS, _OVER = 30, 5.0  # of weighing rows anew whose predictions are above by so much
 _GAIN = 1e-3  # fall of the loss, relative to it, that is worth another step
 _RIDGE = 1e-10  # share of a diagonal that is added to it
 
@@ -38,6 +40,23 @@ def counts_start(loss: BoundPointwise) -> Array:
     if far.size:
         out[far] = _near_fits(loss.restrict(far))  # type: ignore[arg-type]
     return out
+
+
+def counts_within(loss: BoundPointwise, within: Constraint, w: Array) -> Array:
+    """Points of a set where no prediction is far above its count, if that can be, from w on.
+
+    Least squares fits to the logarithms, in which rows that stick out weigh more and more.
+    """
+    mean = np.maximum(loss.data.y, _LEAST)
+    aim, more = np.log(mean) - loss.offset, mean
+    for _ in range(_ROUNDS):
+        blocks = loss.ridged(loss._weighted_gram(loss.data.row_weight * more))
+        w = within.minimise(blocks + _little(blocks), loss.pull(more * aim), loss.lasso, w)
+        over = loss.predict(w) - aim > _OVER
+        if not over.any():
+            break
+        more = np.where(over, 10 * more, more)
+    return w
 
 
 def _far(loss: BoundPointwise, w: Array) -> NDArray[np.bool_]:
