@@ -305,7 +305,7 @@ class Newton(Solver[NewtonState]):
         spent = float(scale @ penalty.value(diff))
         value = abs(float(problem.loss.value(state.w).sum()) + spent)
         state.size = max(value, 1e-6 * abs(problem.objective_at_zero))
-        left = spent + float(penalty.conjugate(state.u, scale).sum())
+        left = spent + float(penalty.conjugate(penalty.within(state.u), scale).sum())
         left += float(np.abs(state.slope * state.move).sum() - np.vdot(state.u, diff))
         left += terms.row_residual(state.w)
         if not left <= 0.9 * tol * state.size < np.inf:  # counts may overflow far from the end
@@ -358,7 +358,8 @@ class Newton(Solver[NewtonState]):
             return found
         plain = problem.certificate(w, u, tol=tol, direct=True)
         state.missed += not near(plain)
-        if near(plain) or state.missed < _MISSED:
+        patient = state.terms is not None and not state.terms.uneven
+        if near(plain) or (patient and state.missed < _MISSED):
             return plain
         if near(found := certify_known(problem, w, u, known)):
             return found
