@@ -19,7 +19,7 @@ from nefele.losses.base import BoundLoss, DualPoint, Duals, check_signs
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
 
-_UNEVEN = 300.0  # ratio of columns' sizes from which each counts in its own unit
+_UNEVEN = 10.0  # ratio of columns' sizes from which each counts in its own unit
 _LEAST_SPREAD = 1e-6  # relative to the labels' size: less counts as constant labels
 
 
