@@ -176,7 +176,9 @@ class _Loop:
         self.told = self.history[-1]
         best.w, best.objective = saved.best_w, self.problem.objective(saved.best_w)
         if facts["proof"] is None:
-            best.dual = Certificate(best.objective, -np.inf, "none", 0.0, saved.dual_u)
+            nothing = Certificate(best.objective, -np.inf, "none", 0.0, saved.dual_u)
+            found = self.solver.again(self.problem, saved.dual_u) if self.proof else None
+            best.dual = nothing if found is None else replace(found, objective=best.objective)
         else:
             best.dual = self.problem.certificate(saved.dual_w, saved.dual_u, **facts["proof"])
         best.lower = best.dual.lower
@@ -190,8 +192,11 @@ class _Loop:
         if self.saved is not None:
             self._take_up(self.saved)
             resume(problem, solver, state, self.saved)
+            if (status := self.reached()) is not None:
+                return status
         known = warm and tol is not None and self.near(w0, u0, tol)
-        if known or (tol is not None and self.k == 0 and solver.immediate(problem)):
+        begins = self.k == 0 and not self.history
+        if known or (tol is not None and begins and solver.immediate(problem)):
             self.examine()
             if self.reached() is None and self.report() is True:
                 return Status.STOPPED
