@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
-from nefele import Graph, LocalData, Problem, solve
+from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
 from nefele.losses import Absolute, Constrained, HuberLoss, Poisson, SquaredHinge
+from nefele.losses.base import BoundLoss
+from nefele.losses.poisson import BoundPoisson
 from nefele.penalties import HuberPenalty, L1Norm, LinfNorm, Partial, Quadratic
-from nefele.solvers import PrimalDual
+from nefele.program import run_alone
+from nefele.solvers import Solver, State
+from nefele.solvers.primal_dual.polish import _search
+from nefele.solvers.steps import typical_sizes
 from tests.robustness.problems import path
 
 
@@ -40,14 +45,52 @@ def test_a_node_without_edges_and_one_without_rows():
 
 
 def test_first_steps_are_found_where_the_pooled_fit_overflows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, 2)) * np.repeat([1.0, 300.0], 6)[:, None]
-    data = LocalData(X, rng.poisson(1e4, 12).astype(float), [0, 6, 12])
-    problem = Problem(path(2), data, "poisson", lam=1.0)
-    solver = PrimalDual()
+    X = [[0.1, -0.1], [0.6, 0.1], [-0.5, 0.4], [130.4, 94.7], [-70.4, -126.5], [-62.3, 4.1]]
+    y = [10122.0, 10069.0, 10125.0, 9941.0, 9672.0, 10050.0]
+    problem = Problem(path(2), LocalData(X, y, [0, 3, 6]), "poisson", lam=1.0)
     with np.errstate(all="ignore"):  # as in a solve
-        state = solver.init(problem, np.zeros((2, 2)), np.zeros((1, 2)))
-    assert 0 < state.gamma < np.inf and 0 < state.unit < np.inf
+        spread, _ = run_alone(typical_sizes(problem))
+    assert 0 < spread < np.inf
+
+
+def test_a_line_search_survives_slopes_that_are_undefined():
+    data = rows(([[1.0, 1.0]], [8e4]), ([[1.0, 0.0]], [1.0]))
+    problem = Problem(path(2), data, "poisson", "squared_l2", lam=1.0)
+    move = np.array([[2e4, -1e4], [0.0, 0.0]])
+    with np.errstate(all="ignore"):
+        w, progress = _search(problem, np.zeros((2, 2)), move)
+    assert progress > 0 and problem.objective(w) < problem.objective_at_zero
+
+
+def test_cones_at_their_centre_do_not_keep_a_solve_where_it_is(monkeypatch):
+    monkeypatch.setattr(BoundPoisson, "start", BoundLoss.start)  # far away, at zero
+    result = solve(Problem(path(2), FAR, "poisson", lam=1.0), "newton", max_iter=40)
+    assert result.converged
+
+
+class Astray(Solver[State]):
+    """Overflows until an iteration, and is at a good point from then on."""
+
+    def __init__(self, good, until):
+        self.good, self.until, self.done = good, until, 0
+
+    def init(self, problem, w0, u0):
+        return State(w0, u0)
+
+    def step(self, problem, state):
+        self.done += 1
+        back = self.done >= self.until
+        state.w = self.good.w.copy() if back else np.full_like(state.w, 1e6)
+        state.u = self.good.u.copy() if back else state.u
+
+
+def test_a_solve_may_overflow_on_its_way():
+    problem = Problem(path(2), FAR, "poisson", lam=1.0)
+    good = solve(problem, tol=1e-9)
+    assert solve(problem, Astray(good, 60), max_iter=200).converged
+    with pytest.warns(ConvergenceWarning, match="overflowed"):
+        lost = solve(problem, Astray(good, np.inf), max_iter=5000)
+    assert lost.status is Status.FAILED and lost.n_iter < 1000
 
 
 def test_kinds_of_losses_side_by_side():
@@ -84,12 +127,11 @@ def test_counts_that_contradict_each_other():
 
 
 def test_nothing_runs_away_along_differences_that_cost_nothing():
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(4)
     ring = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)])
-    data = LocalData(
-        rng.normal(size=(9, 3)) * 30, rng.poisson(2000.0, 9).astype(float), [0, 5, 7, 7, 9]
-    )
-    problem = Problem(ring, data, "poisson", Quadratic(Q=np.ones((3, 3))), lam=0.1)
+    X, y = rng.normal(size=(9, 3)) * 30, rng.poisson(2000.0, 9).astype(float)
+    data = LocalData(X, y, [0, 5, 7, 7, 9])
+    problem = Problem(ring, data, "poisson", Quadratic(Q=np.ones((3, 3))), lam=1.0)
     result = solve(problem, max_iter=600)
     assert result.converged and np.abs(result.w).max() < 1e4
 

@@ -126,7 +126,10 @@ def _pooled(posed: Posed, start: Array) -> Program[Array]:
     matrix = matrix + least * np.eye(d)
     if not np.isfinite(matrix).all():  # exponentials overflow there
         return start
-    moved = start - np.linalg.solve(matrix, grad)
+    try:
+        moved = start - np.linalg.solve(matrix, grad)
+    except np.linalg.LinAlgError:
+        return start
     return moved if np.isfinite(moved).all() else start
 
 
