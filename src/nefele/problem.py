@@ -205,6 +205,11 @@ class Problem:
         """Where a solve starts, shape (n_nodes, d): zero, if the losses are finite there."""
         return self.loss.origin()
 
+    @property
+    def start(self) -> Array:
+        """Where solves by curvature start, shape (n_nodes, d): `origin`, or nearer local fits."""
+        return self.loss.start()
+
     @cached_property
     def objective_at_zero(self) -> float:
         """objective(0), or the losses at `origin`: the scale of the relative gap."""

@@ -77,6 +77,12 @@ _ADVICE = {
 }
 
 
+_OF_THE_HELD = (
+    "Objective and gap are those of result.problem, in which nodes whose loss has no minimiser are "
+    "held by a tiny ridge, see result.held: give the loss a regulariser, such as l2=1e-3."
+)
+
+
 class Record(NamedTuple):
     """One examined point of a solve.
 
@@ -128,7 +134,7 @@ class Result:
     Attributes
     ----------
     problem : Problem
-        What was solved; with status "optimal except for held nodes" these have a ridge in it.
+        What was solved; nodes that are `held`, whatever the status, have a ridge in it.
     w : array of shape (n_nodes, d)
         Parameters of each node, in graph order.
     u : array of shape (n_edges, d)
@@ -187,6 +193,13 @@ class Result:
         """Whether the certified gap is within the tolerance, nodes that are held included."""
         return self.status.reached
 
+    @property
+    def advice(self) -> str:
+        """What the user may do, and of which problem objective and gap are if nodes are held."""
+        if self.held is None or self.status is Status.HELD:
+            return self.status.advice
+        return f"{self.status.advice} {_OF_THE_HELD}"
+
     def __getitem__(self, node: Any) -> Array:
         """Parameters of the node with this id, shape (d,)."""
         return self.w[self.problem.graph.position(node)]
@@ -200,7 +213,7 @@ class Result:
                 "iterations": f"{self.n_iter:,}",
                 "nodes": f"{len(self.w):,}, {count(self.w.shape[1], 'parameter')} each",
                 "clusters": int(self.clusters().max()) + 1,
-                "advice": self.status.advice,
+                "advice": self.advice,
             },
         )
 

@@ -69,6 +69,13 @@ def test_bad_feature_names_node_row_and_column(bad):
     )
 
 
+def test_sample_weights_of_a_node_have_a_finite_sum():
+    X, y, ptr = [[1.0]] * 3, [1.0, 2.0, 3.0], [0, 1, 3]
+    LocalData(X, y, ptr, sample_weight=[1e308, 1e308, 0.0])
+    with pytest.raises(ValueError, match=r"sum of a node's sample_weight .* got inf at node 'b'"):
+        LocalData(X, y, ptr, ["a", "b"], sample_weight=[1.0, 1e308, 1e308])
+
+
 def test_bad_label_and_sample_weight_name_the_node():
     X, ptr, nodes = [[1.0], [2.0]], [0, 1, 2], ["a", "b"]
     with pytest.raises(ValueError, match=r"y at node 'b', its row 0 must be finite; got nan"):

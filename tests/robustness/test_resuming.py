@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
-from nefele.losses import HuberLoss, Squared
+from nefele.graphs import knn
+from nefele.losses import HuberLoss, Logistic, Squared
+from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import HuberPenalty
 from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual
 from nefele.solvers.loop import checkpoint
@@ -25,6 +27,13 @@ SLOW = PrimalDual(polish=False)
 def problem():
     """Several certified points to 1e-9 with "primal_dual"."""
     return chain_problem(n=30, lam=2.0, penalty="linf", loss=Squared(l1=1e-3), seed=1)
+
+
+def points_problem():
+    """Points pulled together, for "merging"."""
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    loss = BoundQuadratic(np.repeat(np.eye(2)[None], 60, axis=0), points, np.zeros(60))
+    return Problem(knn(points, 5), None, loss=loss, lam=0.2)
 
 
 def stop_after(iteration):
@@ -44,6 +53,32 @@ def kept(file):
 
 
 # Going on.
+
+
+CONVERGED = {
+    "merging": (points_problem, 1e-3),
+    "primal_dual": (problem, 1e-9),
+    "auto": (lambda: chain_problem(n=30, lam=2.0, penalty="squared_l2", loss=Logistic()), 1e-9),
+}
+
+
+@pytest.mark.parametrize("solver", CONVERGED)
+def test_a_resumed_solve_that_had_converged_ends_at_once_with_the_same_point(file, solver):
+    make, tol = CONVERGED[solver]
+    first = solve(make(), solver, tol=tol, checkpoint=file)
+    for _ in range(2):
+        again = solve(make(), solver, tol=tol, resume=file, checkpoint=file)
+        assert again.status is Status.OPTIMAL and again.n_iter == first.n_iter
+        assert again.gap == pytest.approx(first.gap, rel=1e-6, abs=1e-13)
+        np.testing.assert_array_equal(again.w, first.w)
+        np.testing.assert_array_equal(again.history, first.history)
+
+
+def test_without_certificates_a_resumed_solve_proves_nothing(file):
+    stop = stop_after(50)
+    solve(points_problem(), "merging", tol=1e-9, certify=False, checkpoint=file, callback=stop)
+    again = solve(points_problem(), "merging", tol=1e-3, certify=False, resume=file)
+    assert again.certificate == "none" and again.gap == np.inf
 
 
 @pytest.mark.parametrize("as_text", [True, False])

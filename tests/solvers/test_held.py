@@ -91,6 +91,23 @@ def test_max_iter_counts_both_solves():
     assert [r.iteration for r in seen] == sorted(r.iteration for r in seen)
 
 
+def test_a_held_solve_that_does_not_converge_says_whose_gap_it_is():
+    rows, losses = separable()
+    problem = Problem(
+        chain(8), LocalData.from_list(rows), losses, Partial(L2Norm(), [0, 1]), lam=0.3
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = solve(problem, PrimalDual(polish=False), max_iter=260, tol=1e-10)
+    assert result.held is not None and not result.converged
+    assert result.objective == result.problem.objective(result.w)
+    assert "those of result.problem" in result.advice and "result.held" in result._repr_html_()
+    said = {w.category: str(w.message) for w in caught}
+    assert "those of result.problem" in said[ConvergenceWarning]
+    assert "not solved to the tolerance" in said[DataWarning]
+    assert "all others are solved" not in said[DataWarning]
+
+
 def test_a_classifier_with_nodes_of_one_class():
     """`penalty="linf"` and personal intercepts: it once stopped with a gap of 1."""
     rng = np.random.default_rng(0)

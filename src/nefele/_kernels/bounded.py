@@ -1,7 +1,6 @@
-"""min_w 1/2 w^T A_i w - g_i^T w + sum_j l1_ij |w_j| within bounds, or on a simplex, node by node.
+"""min_w 1/2 w^T A_i w - g_i^T w + sum_j l1_ij |w_j| within bounds, node by node.
 
 Coordinate descent finds which entries are at a bound or a kink, Newton steps settle the others.
-On a simplex the multiplier of sum_j w_j = total is the root of a piecewise linear function.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ import numba
 import numpy as np
 
 from nefele._checks import Array
+from nefele._kernels.spd import factorise, solve
 
 _SWEEPS = 2000
 _TOL = 1e-15
 _EVERY = 4  # sweeps between Newton steps on the face
-_ROOTS = 200  # most trials of a multiplier
 
 
 def box_quadratic(A: Array, g: Array, l1: Array, low: Array, high: Array, start: Array) -> Array:
@@ -22,16 +21,11 @@ def box_quadratic(A: Array, g: Array, l1: Array, low: Array, high: Array, start:
     return _solve(A, g, l1, low, high, np.clip(start, low, high))
 
 
-def simplex_quadratic(A: Array, g: Array, l1: Array, total: float, start: Array) -> Array:
-    """Minimisers with entries >= 0 that sum to total."""
-    w = np.maximum(start, 0.0)
-    return _on_simplex(A, g, l1, np.full(len(g), total), w)
-
-
 @numba.njit(cache=True)
 def _solve(A, g, l1, low, high, w):  # type: ignore[no-untyped-def]
     for i in range(len(g)):
-        _one(A[i], g[i], l1[i], low[i], high[i], w[i])
+        if np.all(np.isfinite(A[i])) and np.all(np.isfinite(g[i])):
+            _one(A[i], g[i], l1[i], low[i], high[i], w[i])
     return w
 
 
@@ -92,7 +86,11 @@ def _face_step(A, g, l1, low, high, w):  # type: ignore[no-untyped-def]
         slope[p] = g[j] - l1[j] * np.sign(w[j])
         for k in range(len(w)):
             slope[p] -= A[j, k] * w[k]
-    move = np.linalg.solve(_inner(A, on), slope)
+    K, move = _inner(A, on), slope
+    factorise(K)
+    solve(K, move)
+    if not np.all(np.isfinite(move)):
+        return
     length = 1.0
     for p in range(f):
         j = on[p]
@@ -104,45 +102,3 @@ def _face_step(A, g, l1, low, high, w):  # type: ignore[no-untyped-def]
     for p in range(f):
         j = on[p]
         w[j] = min(max(w[j] + length * move[p], low[j]), high[j])
-
-
-@numba.njit(cache=True)
-def _on_simplex(A, g, l1, total, w):  # type: ignore[no-untyped-def]
-    n, d = g.shape
-    low, high, none = np.zeros(d), np.full(d, np.inf), np.zeros(d)
-    for i in range(n):
-        right = g[i] - l1[i]  # entries are >= 0: the l1 term is linear
-        # With the multiplier m the entries are those for right - m; their sum falls in m.
-        below, above = -np.inf, np.inf
-        m = np.mean(right) - total[i] / d * np.mean(np.diag(A[i]))
-        for _ in range(_ROOTS):
-            _one(A[i], right - m, none, low, high, w[i])
-            off = np.sum(w[i]) - total[i]
-            if abs(off) <= 1e-14 * total[i]:
-                break
-            if off > 0.0:
-                below = m
-            else:
-                above = m
-            on = _free(none, low, high, w[i])
-            bend = 0.0
-            if len(on):
-                bend = np.sum(np.linalg.solve(_inner(A[i], on), np.ones(len(on))))
-            step = off / bend if bend > 0.0 else -np.inf
-            new = m + step
-            if not below < new < above:
-                if np.isinf(below):
-                    new = m - 2 * (np.abs(right).max() + np.abs(m) + 1.0)
-                elif np.isinf(above):
-                    new = m + 2 * (np.abs(right).max() + np.abs(m) + 1.0)
-                else:
-                    new = 0.5 * (below + above)
-            if new == m:
-                break
-            m = new
-        summed = np.sum(w[i])
-        if summed > 0.0:
-            w[i] *= total[i] / summed
-        else:
-            w[i] = total[i] / d
-    return w

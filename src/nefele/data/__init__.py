@@ -27,6 +27,7 @@ from nefele.data._checking import (
     check_node_weight,
     check_shape,
     check_shrink,
+    check_weight_sums,
     check_weights,
 )
 
@@ -105,7 +106,9 @@ class LocalData:
         )
         for name in ("y", "sample_weight", "offset"):
             check_by_row(getattr(self, name), name, rows, self._place)
-        check_weights(self.sample_weight, self._place)
+        if self.sample_weight is not None:
+            check_weights(self.sample_weight, self._place)
+            check_weight_sums(self._weight_sums, self.ids)
         if self.node_weight is not None:
             check_node_weight(self.node_weight, self.ids)
         if self.shrink is not None:
@@ -155,6 +158,12 @@ class LocalData:
         return np.repeat(np.arange(self.n_nodes), self.counts)
 
     @cached_property
+    def _weight_sums(self) -> Array:
+        """Sum of the sample weights of each node, shape (n_nodes,)."""
+        found = np.bincount(self.row_node, self.sample_weight, self.n_nodes)
+        return np.asarray(found, dtype=float)
+
+    @cached_property
     def row_weight(self) -> Array:
         """Weight of each row in L_i: 1/m_i, or s_r / sum of s over the node, times the node's.
 
@@ -163,7 +172,7 @@ class LocalData:
         if self.sample_weight is None:
             share = 1.0 / self.counts[self.row_node]
         else:
-            total = np.bincount(self.row_node, self.sample_weight, self.n_nodes)
+            total = self._weight_sums
             share = self.sample_weight / np.where(total > 0, total, 1.0)[self.row_node]
         return share if self.node_weight is None else share * self.node_weight[self.row_node]
 

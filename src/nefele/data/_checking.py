@@ -52,11 +52,22 @@ def check_by_row(values: Array | None, name: str, rows: int, place: Callable[[in
     check_finite(values, lambda at: f"{name} at {place(at[0])}")
 
 
-def check_weights(values: Array | None, place: Callable[[int], str]) -> None:
+def check_weights(values: Array, place: Callable[[int], str]) -> None:
     """Raise when a row's weight is negative."""
-    if values is not None and (values < 0).any():
+    if (values < 0).any():
         r = int(np.argmax(values < 0))
         raise ValueError(f"sample_weight must be >= 0; got {values[r]} at {place(r)}.")
+
+
+def check_weight_sums(totals: Array, ids: NDArray[Any]) -> None:
+    """Raise when the weights of a node's rows add up to more than a number can be."""
+    bad = np.flatnonzero(~np.isfinite(totals))
+    if bad.size:
+        node = ids[bad[0] : bad[0] + 1].tolist()[0]
+        raise ValueError(
+            f"The sum of a node's sample_weight must be finite; got {totals[bad[0]]} at node "
+            f"{node!r}. Divide the weights by the largest: only their ratios count."
+        )
 
 
 def check_node_weight(weight: Array, ids: NDArray[Any]) -> None:

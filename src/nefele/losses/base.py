@@ -141,6 +141,10 @@ class BoundLoss(ABC):
                 return zero
             return np.where(far[:, None], self.prox(zero, self.steps()), zero)
 
+    def start(self) -> Array:
+        """Where steps by curvature begin: `origin`, or nearer the minimisers if that is too far."""
+        return self.origin()
+
     def steps(self, length: float = 1.0) -> Array:
         """Steps of this length in units of 1 / curvature, or of 1 where a loss has none.
 

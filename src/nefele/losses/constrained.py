@@ -7,6 +7,7 @@ function of C: any nu gives a bound, and the one in the normal cone at the optim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from nefele.losses.base import BoundLoss, DualPoint, Loss
 from nefele.losses.constraints import Constraint, as_constraint
 from nefele.losses.escape import Escape, joined
 from nefele.losses.piecewise import BoundPiecewise
+from nefele.losses.pointwise import BoundPointwise
 from nefele.losses.rows import BoundRows, RowDual, _line_search
 
 _NEWTON_STEPS, _NEWTON_TOL = 100, 1e-14
@@ -120,6 +122,9 @@ class BoundConstrained(BoundLoss):
 
         z = self._nearest(v if start is None else start)
         active, current = np.ones(self.n_nodes, dtype=bool), excess(z)
+        if not np.isfinite(current).all():
+            z = np.where(np.isfinite(current)[:, None], z, self._refuge)
+            current = excess(z)
         for _ in range(_NEWTON_STEPS):
             slope = inner.grad(z) + back[:, None] * (z - v)
             hess = np.asarray(inner.hess(z)) + back[:, None, None] * eye
@@ -135,6 +140,25 @@ class BoundConstrained(BoundLoss):
                 break
             active &= current < before
         return z
+
+    def origin(self) -> Array:
+        """Zero where that is inside, else a point of the set near the data or near zero."""
+        zero = np.zeros((self.n_nodes, self.d))
+        inside = self.within.inside(zero)
+        if inside.all():
+            return zero
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = self.prox(zero, self.steps())
+            lower = self.value(self._refuge) < self.value(near)
+        return np.where(inside[:, None], zero, np.where(lower[:, None], self._refuge, near))
+
+    @cached_property
+    def _refuge(self) -> Array:
+        """Points of the set where the loss is finite, if that is known."""
+        nearest = self._nearest(np.zeros((self.n_nodes, self.d)))
+        if not isinstance(self.inner, BoundPointwise):
+            return nearest
+        return self.inner.start_within(self.within, nearest)
 
     def _nearest(self, v: Array) -> Array:
         """The projection on the set."""

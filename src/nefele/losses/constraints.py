@@ -202,7 +202,7 @@ class Simplex(Constraint):
         return np.asarray(full & (w >= -slack).all(axis=1))
 
     def minimise(self, A: Array, g: Array, l1: Array, start: Array) -> Array:
-        from nefele._kernels.bounded import simplex_quadratic
+        from nefele._kernels.simplex import simplex_quadratic
 
         return simplex_quadratic(A, g, l1, float(self.total), start)
 

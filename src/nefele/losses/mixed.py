@@ -58,6 +58,9 @@ class BoundMixed(BoundLoss):
     def minimise(self) -> Array:
         return self._gather(lambda part, _: part.minimise())
 
+    def start(self) -> Array:
+        return self._gather(lambda part, _: part.start())
+
     def forget(self) -> None:
         for _, part in self.parts:
             part.forget()

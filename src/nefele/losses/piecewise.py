@@ -5,6 +5,7 @@ For all f*(a) = a y on a box, so the prox is a box-constrained quadratic program
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from nefele.losses.base import BoundLoss, DualPoint, Duals, check_signs
 from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
 from nefele.losses.rows import RowDual
 
+_UNEVEN = 10.0  # ratio of columns' sizes from which each counts in its own unit
 _LEAST_SPREAD = 1e-6  # relative to the labels' size: less counts as constant labels
 
 
@@ -157,8 +159,42 @@ class BoundPiecewise(BoundPointwise):
         """The losses of some nodes, with the scale of all labels."""
         part = super().restrict(nodes)
         assert isinstance(part, BoundPiecewise)
-        part.spread = self.spread
+        part.spread, part._unit = self.spread, self._unit
         return part
+
+    def held(self, ridge: Array) -> BoundLoss | None:
+        found = super().held(ridge)
+        vars(found).pop("even", None)  # it has the ridge of before
+        return found
+
+    @cached_property
+    def _unit(self) -> Array | None:
+        """What a parameter of each column is worth, where columns are of very different sizes."""
+        square = self.data.row_weight @ self.data.X**2
+        unit = 1 / np.sqrt(np.where(square > 0, square, square.max(initial=0.0) or 1.0))
+        return unit if unit.max() > _UNEVEN * unit.min() else None
+
+    @cached_property
+    def even(self) -> BoundPiecewise:
+        """The same losses of columns of about equal size: parameters are in their units."""
+        data, unit = self.data, 1.0 if self._unit is None else self._unit
+        found = copy.copy(self)
+        found.data = LocalData(
+            data.X * unit,
+            data.y,
+            data.ptr,
+            data.ids,
+            sample_weight=data.sample_weight,
+            node_weight=data.node_weight,
+        )
+        found.ridge, found._unit = self.ridge * unit**2, None
+        found._warm = np.zeros(data.n_rows)
+        return found
+
+    def minimise(self) -> Array:
+        if self._unit is None:
+            return super().minimise()
+        return np.asarray(self._unit * self.even.minimise())
 
     def memory(self) -> dict[str, Array]:
         return {"rows": self._warm}
@@ -218,9 +254,13 @@ class BoxDual(RowDual):
 
     def __init__(self, loss: BoundPiecewise, w: Array, target: Array) -> None:
         self.loss = loss
-        step = loss.steps()
         start = np.clip(loss.row_slope(loss.predict(w)), loss.low, loss.high)
-        self.point, self.a = loss.prox_with_dual(w + step[:, None] * target, step, start)
+        even = loss if loss._unit is None else loss.even
+        unit = 1.0 if loss._unit is None else loss._unit
+        step = even.steps()
+        near = w / unit + step[:, None] * (unit * target)
+        self.point, self.a = even.prox_with_dual(near, step, start)
+        self.point = unit * self.point
         self.zeta = 2 * loss.ridge * self.point
         self.nu = np.zeros_like(w)
         self._weigh()

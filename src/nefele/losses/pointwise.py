@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nefele._checks import Array, check_numbers
 from nefele.data import LocalData
 from nefele.losses.base import BoundLoss, DualPoint, Loss
+from nefele.losses.constraints import Constraint
 from nefele.losses.rows import BoundRows
 
 _COMPILED = 1000  # numbers in X from which compiled loops pay off
@@ -168,6 +169,17 @@ class BoundPointwise(BoundRows):
         if kernel[0] == "LOGISTIC":
             return np.asarray(logistic_prox(*rows, *terms))
         return np.asarray(newton.newton_prox(getattr(newton, kernel[0]), kernel[1], *rows, *terms))
+
+    def start_within(self, within: Constraint, w: Array) -> Array:
+        """Points of a set where the loss is not huge, as far as that is known, from w on.
+
+        Parameters
+        ----------
+        within : Constraint
+        w : array of shape (n_nodes, d)
+            Points of the set.
+        """
+        return w
 
     def predict(self, w: Array) -> Array:
         if not self._many_rows:

@@ -10,8 +10,10 @@ from scipy.special import xlogy
 
 from nefele._checks import Array
 from nefele.data import LocalData
-from nefele.losses.base import check_labels
-from nefele.losses.pointwise import PointwiseLoss
+from nefele.losses.base import BoundLoss, check_labels
+from nefele.losses.constraints import Constraint
+from nefele.losses.pointwise import BoundPointwise, PointwiseLoss
+from nefele.losses.starts import counts_start, counts_within
 
 
 @dataclass(frozen=True)
@@ -51,3 +53,16 @@ class Poisson(PointwiseLoss):
 
     def escapes(self, y: Array) -> tuple[NDArray[np.bool_], Array]:
         return y > 0, -np.ones(len(y))
+
+    def _bound(self, data: LocalData) -> BoundLoss:
+        return BoundPoisson(self, data)
+
+
+class BoundPoisson(BoundPointwise):
+    """A Poisson loss bound to local datasets."""
+
+    def start(self) -> Array:
+        return counts_start(self)
+
+    def start_within(self, within: Constraint, w: Array) -> Array:
+        return counts_within(self, within, w)

@@ -181,6 +181,17 @@ class Solver(ABC, Generic[S]):
             is_array = isinstance(now, np.ndarray)
             setattr(state, name, arrays[name] if is_array else type(now)(scalars[name]))
 
+    def again(self, problem: Problem, u: Array) -> Certificate | None:
+        """The bound that a flow of a checkpoint proves; None if it takes more than the flow.
+
+        Parameters
+        ----------
+        problem : Problem
+        u : array of shape (n_edges, d)
+            Of the best certificate, which does not say by itself how to compute it again.
+        """
+        return None
+
     def immediate(self, problem: Problem) -> bool:
         """Whether the start is worth a certificate even if nothing is known of it.
 

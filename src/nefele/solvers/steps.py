@@ -107,6 +107,7 @@ def typical_sizes(posed: Posed) -> Program[tuple[float, float]]:
     spread = float(np.median(away)) if posed.whole else (yield from median(away, int(count)))
     most = yield Sum(np.array([away.max(initial=0.0), force]), largest=True)
     spread = spread or float(most[0]) or float(np.abs(centre[:1]).max(initial=0.0)) or 1.0
+    spread = spread if np.isfinite(spread) else 1.0
     return spread, float(most[1]) if most[1] > 0 else np.inf
 
 
@@ -122,7 +123,14 @@ def _pooled(posed: Posed, start: Array) -> Program[Array]:
     # Huber losses are straight far from the data: no step as long as their Hessian allows
     curved = yield from largest(not loss.affine_grad)
     least = _FLAT * bend if curved else 1e-10 * np.trace(matrix)
-    return start - np.linalg.solve(matrix + least * np.eye(d), grad)
+    matrix = matrix + least * np.eye(d)
+    if not np.isfinite(matrix).all():  # exponentials overflow there
+        return start
+    try:
+        moved = start - np.linalg.solve(matrix, grad)
+    except np.linalg.LinAlgError:
+        return start
+    return moved if np.isfinite(moved).all() else start
 
 
 def _totals(posed: Posed, *arrays: Array) -> Program[list[Array]]:

@@ -161,8 +161,8 @@ def ends(problem: Problem) -> tuple[Array, Array]:
 
 
 def interior(problem: Problem) -> Array:
-    """Where steps start: `origin`, or strictly inside the sets, about as far as losses are wide."""
-    w = problem.origin
+    """Where steps start: `start`, or strictly inside the sets, about as far as losses are wide."""
+    w = np.where(problem.undetermined[:, None], problem.origin, problem.start)
     for nodes, part in kinks.sets(problem):
         inner, (low, high) = part.inner, part.within.ends  # type: ignore[attr-defined]
         square = kinks.squares(inner)

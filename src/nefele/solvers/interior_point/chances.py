@@ -34,6 +34,7 @@ Mask = NDArray[np.bool_]
 
 _TINY = 1e-4  # ridge, relative to the curvature at zero, that hardly holds a node
 _WEAK = 0.1  # strength of a node's edges, relative to its slope at zero, that hardly does
+_EXTREME = 100.0  # how many times less likely than all others together a start may be
 _DIRECTION = ("dz", "dp", "dq", "longest", "_change")
 
 
@@ -107,13 +108,23 @@ class Chances:
         elif not counts:
             self.hot = np.tile([1.0, 0.0], (len(self.rows), 1))
         self.z = self.change(w) + self._offset()
-        self.p = np.exp(self.z) if counts else _softmax(self.z)
-        self.p = np.maximum(self.p, np.finfo(float).tiny ** 0.5)
+        self.p = self._first()
         self.q = level / (self.weight * self.p)
         self.count = self.p.size / 2
         self.total = self._sum()
         self.longest, self._change = 0.0, [0.0, 0.0]
         self.dz, self.dp, self.dq = np.zeros((3, *self.p.shape))
+
+    def _first(self) -> Array:
+        """Chances or means to start with: as predicted, as far as these are not extreme.
+
+        Tiny ones would ask for a huge q, by which (1) is missed.
+        """
+        if self.kind == "counts":
+            most = _EXTREME * (self.y[:, None] + 1.0)
+            return np.clip(np.exp(self.z), most / _EXTREME**2, most)
+        p = np.maximum(_softmax(self.z), 1.0 / _EXTREME)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _offset(self) -> Any:
         if self.kind == "many classes":

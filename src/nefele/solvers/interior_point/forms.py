@@ -68,6 +68,13 @@ class Form(NamedTuple):
         return float(len(self.edges) * (len(self.on) if single else 1))
 
     @property
+    def singular(self) -> bool:
+        """Whether it is a quadratic penalty of which some differences cost nothing."""
+        if self.kind != "springs":
+            return False
+        return bool(np.linalg.matrix_rank(self.stiffness, hermitian=True) < len(self.on))
+
+    @property
     def stiffness(self) -> Array:
         """Q of a quadratic penalty of the coupled entries, shape (k, k)."""
         Q = self.penalty.Q if isinstance(self.penalty, Quadratic) else np.eye(len(self.on))

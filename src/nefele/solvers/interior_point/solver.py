@@ -56,6 +56,7 @@ from nefele.solvers.primal_dual.polish import group_means, groups_of
 from nefele.solvers.primal_dual.quotient import same_clusters
 
 _STUCK = 0.05  # longest step below which cones are only brought back to their centre
+_AT_CENTRE = 1e-6  # size of a step to the centre, in units of the last one, that is none
 _SHORT = 0.2  # predictor step below which its second-order term misleads
 _WARM = 0.1  # least first sum of x^T z at a given start, in units of the objective there
 _CAUTION = 2.0  # the same in units of the start's error
@@ -194,8 +195,12 @@ class Newton(Solver[NewtonState]):
         elif terms.bent and not isinstance(state.system, Forest):
             dw = straighten(state, head, dw, level, rest)
         if terms.longest < _STUCK:  # back to where all cones share alike
-            rest = 0.0
-            dw = head(terms.aim(terms.total / terms.count, rest, 0.0), rest)
+            saved = terms.save()
+            back = head(terms.aim(terms.total / terms.count, 0.0, 0.0), 0.0)
+            if terms.reach(back / terms.unit**2) > _AT_CENTRE * terms.reach(dw / terms.unit**2):
+                dw, rest = back, 0.0
+            else:  # they are there already: short steps are all there is
+                terms.restore(saved)
         if not np.isfinite(dw).all():  # rounding errors rule
             state.failures = np.inf
         elif not self._search(problem, state, dw, rest, _WORTH):
@@ -300,7 +305,7 @@ class Newton(Solver[NewtonState]):
         spent = float(scale @ penalty.value(diff))
         value = abs(float(problem.loss.value(state.w).sum()) + spent)
         state.size = max(value, 1e-6 * abs(problem.objective_at_zero))
-        left = spent + float(penalty.conjugate(state.u, scale).sum())
+        left = spent + float(penalty.conjugate(penalty.within(state.u), scale).sum())
         left += float(np.abs(state.slope * state.move).sum() - np.vdot(state.u, diff))
         left += terms.row_residual(state.w)
         if not left <= 0.9 * tol * state.size < np.inf:  # counts may overflow far from the end
@@ -353,7 +358,8 @@ class Newton(Solver[NewtonState]):
             return found
         plain = problem.certificate(w, u, tol=tol, direct=True)
         state.missed += not near(plain)
-        if near(plain) or state.missed < _MISSED:
+        patient = state.terms is not None and not state.terms.uneven
+        if near(plain) or (patient and state.missed < _MISSED):
             return plain
         if near(found := certify_known(problem, w, u, known)):
             return found

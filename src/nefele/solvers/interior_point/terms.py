@@ -75,6 +75,7 @@ class Terms:
         faces = any(form.kind == "faces" for form in kinds)
         self.bent = all(form.kind != "powers" for form in kinds)  # these have no second-order term
         self.linear = self.smooth.affine and (bool(self.inner) or faces)
+        self.loose = any(form.singular for form in kinds)
         self.uneven = problem.graph.plain and uneven(self.unit)
         self.again = bool(self.inner) or (faces and self.smooth.affine)  # rounding errors count
 
@@ -87,7 +88,9 @@ class Terms:
         if self._anchor is None:
             size = np.einsum("ijj->ij", hess) * self.unit**2
             most = size.max(axis=1, keepdims=True)
-            size = np.maximum(size, 1e-6 * most) / self.unit**2
+            loose = most == 0 if self.loose else np.zeros_like(most, dtype=bool)
+            size = np.maximum(size, np.where(loose, most.max(initial=0.0), 1e-6 * most))
+            size = size / self.unit**2
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
             self._anchor = np.where(idle, 1.0, _ANCHOR * size)
         out = np.array(hess)

@@ -14,10 +14,12 @@ from nefele.solvers.loop.best import Best
 
 _ROUNDING = 1e-12  # leak, relative to the objective, that is none
 
-_WHAT_THEN = {
-    False: "their parameters grow without bound",
-    True: "they are held by a tiny ridge, see `held` of the result, and all others are solved",
-}
+_RUNS_AWAY = "their parameters grow without bound"
+_HELD = "they are held by a tiny ridge, see `held` of the result, and all others are solved"
+_HELD_ONLY = (
+    "they are held by a tiny ridge, see `held` of the result; objective and gap are those of the "
+    "problem with it, which is not solved to the tolerance"
+)
 
 
 def finish(
@@ -77,9 +79,9 @@ def warn_unreached(
 
 
 def warn(result: Result, tol: float | None, proof: bool, advice: str | None = None) -> None:
-    """Warn of what the caller of a solve should know; the advice is the status's by default."""
+    """Warn of what the caller of a solve should know; the advice is the result's by default."""
     what, left = ("relative gap", result.gap) if proof else ("guess", result.history[-1].guess)
-    advice = result.status.advice if advice is None else advice
+    advice = result.advice if advice is None else advice
     warn_unreached(result.status, result.n_iter, left, tol, what, advice)
     for mask, text in (
         (
@@ -93,7 +95,7 @@ def warn(result: Result, tol: float | None, proof: bool, advice: str | None = No
             result.unbounded,
             "The loss of {n} nodes, such as {ids}, has no minimiser (e.g. separable labels, or "
             "counts that are all zero; of GraphicalLasso constant columns): "
-            + _WHAT_THEN[result.held is not None]
+            + _what_then(result)
             + ". Give the loss a "
             "regulariser, such as l2=1e-3, or drop such columns; what it spares, such as "
             "intercepts, needs rows of every class, or an edge to them.",
@@ -104,3 +106,10 @@ def warn(result: Result, tol: float | None, proof: bool, advice: str | None = No
             warnings.warn(
                 text.format(n=int(mask.sum()), ids=ids), DataWarning, stacklevel=outside()
             )
+
+
+def _what_then(result: Result) -> str:
+    """What became of nodes without a minimiser."""
+    if result.held is None:
+        return _RUNS_AWAY
+    return _HELD if result.converged else _HELD_ONLY

@@ -29,6 +29,7 @@ Callback = Callable[[Record], Any]
 
 _LARGE = 50_000  # numbers in u from which a guess comes first
 _ESCAPE = 200  # iterations after which a slow solve asks whether there is a minimiser
+_LOST = 4  # examined points in a row whose objective overflows after which a solve has failed
 _NEAR = 1.5  # guessed gap of a start, in units of the tolerance, up to which it is examined
 
 
@@ -159,6 +160,7 @@ class _Loop:
         self.k = self.stage = 0
         self.due = stage_length(0)
         self.told: Record | None = None
+        self.lost = 0  # examined points in a row that have overflowed
         self.bounded = False  # whether a minimiser is known to exist
         self.unbounded: NDArray[np.bool_] | None = None  # nodes known to have none
 
@@ -174,7 +176,9 @@ class _Loop:
         self.told = self.history[-1]
         best.w, best.objective = saved.best_w, self.problem.objective(saved.best_w)
         if facts["proof"] is None:
-            best.dual = Certificate(best.objective, -np.inf, "none", 0.0, saved.dual_u)
+            nothing = Certificate(best.objective, -np.inf, "none", 0.0, saved.dual_u)
+            found = self.solver.again(self.problem, saved.dual_u) if self.proof else None
+            best.dual = nothing if found is None else replace(found, objective=best.objective)
         else:
             best.dual = self.problem.certificate(saved.dual_w, saved.dual_u, **facts["proof"])
         best.lower = best.dual.lower
@@ -188,8 +192,11 @@ class _Loop:
         if self.saved is not None:
             self._take_up(self.saved)
             resume(problem, solver, state, self.saved)
+            if (status := self.reached()) is not None:
+                return status
         known = warm and tol is not None and self.near(w0, u0, tol)
-        if known or (tol is not None and self.k == 0 and solver.immediate(problem)):
+        begins = self.k == 0 and not self.history
+        if known or (tol is not None and begins and solver.immediate(problem)):
             self.examine()
             if self.reached() is None and self.report() is True:
                 return Status.STOPPED
@@ -205,7 +212,8 @@ class _Loop:
             self.stage += self.k >= self.due  # what a solver asks for beside these does not count
             self.due = self.k + stage_length(self.stage)
             self.examine()
-            if not np.isfinite(self.best.latest):
+            self.lost = 0 if np.isfinite(self.best.latest) else self.lost + 1
+            if self.lost >= _LOST:
                 return Status.FAILED
             if (status := self.reached()) is not None:
                 return status

@@ -174,6 +174,14 @@ class Merging(PrimalDual):
             state.w, state.u = (x.copy() for x in state.iteration.current())
         return w, Certificate(objective, lower, "dual", 0.0, u, lower)
 
+    def again(self, problem: Problem, u: Array) -> Certificate | None:
+        """Every flow inside its balls proves a bound, but without coupling there is none."""
+        if not problem.coupled:
+            return None
+        u = problem.inside(u)
+        lower = bound(problem, u)
+        return Certificate(np.inf, lower, "dual", 0.0, u, lower)
+
     def point(self, problem: Problem, state: PrimalDualState) -> tuple[Array, Array]:
         """The merged point, the unrelaxed iterate, or its polished form."""
         assert isinstance(state, MergingState)

@@ -32,6 +32,7 @@ _RIDGE, _HELD = 1e-13, 1e-10  # relative to a unit diagonal, far from the optimu
 _ROUNDS, _FEW_ROUNDS = 30, 8  # Newton steps far from the optimum and near it
 _ROUNDING = 1e-14  # progress of a Newton step, relative to the objective at zero, that is none
 _LEVEL = 1e-2  # slope, relative to the first, at which a line search may stop
+_MOST_TRIALS, _INTERPOLATED = 60, 20  # of a line search; the last ones halve the interval
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
 
@@ -241,12 +242,15 @@ def _search(problem: Problem, w: Array, move: Array) -> tuple[Array, float]:
     ends = [float(np.vdot(loss.grad(w + t * move), move)) for t in (0.0, 1.0)]
 
     def slope(t: float) -> float:
-        if t in (0.0, 1.0) or loss.affine_grad:
+        if t in (0.0, 1.0):
+            inner = ends[int(t)]
+        elif loss.affine_grad:
             inner = ends[0] + t * (ends[1] - ends[0])
         else:
             inner = float(np.vdot(loss.grad(w + t * move), move))
         along = _gradient(penalty, diff + t * change) * change
-        return inner + float(scale @ along.sum(axis=1))
+        found = inner + float(scale @ along.sum(axis=1))
+        return np.inf if np.isnan(found) else found  # where exponentials overflow
 
     start = slope(0.0)
     high = _first_rise(slope, start)
@@ -274,11 +278,13 @@ def _first_rise(slope: Callable[[float], float], start: float) -> float:
         return 0.0
     low, high, below, above = 0.0, 1.0, start, slope(1.0)
     side = 0
-    for _ in range(60):
+    for k in range(_MOST_TRIALS):
         if above <= _LEVEL * abs(start) or high - low <= 1e-12 * high:
             break
         middle = low - below * (high - low) / (above - below)
         middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        if k >= _INTERPOLATED:  # slopes of exponentials are of any size
+            middle = 0.5 * (low + high)
         value = slope(middle)
         if value > 0:
             high, above = middle, value

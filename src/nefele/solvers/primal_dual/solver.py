@@ -90,6 +90,8 @@ class PrimalDual(Solver[PrimalDualState]):
 
     def init(self, problem: Problem, w0: Array, u0: Array) -> PrimalDualState:
         u = u0.copy()
+        if self.immediate(problem) and not w0.any():
+            w0 = np.where(problem.undetermined[:, None], w0, problem.start)
         w = settled(problem, w0, problem.graph.degree == 0)
         state = PrimalDualState(w, u, Plain(problem, w, u))
         if not self.immediate(problem):
