@@ -66,6 +66,7 @@ _WORTH = 0.02  # step below which another direction is tried
 _HALVINGS = 30
 _BELOW = 1e-8  # objective, relative to the start's, that `_DONE` of the start leaves few digits of
 _STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if factors are inexact
+_UNDONE = 1e-2  # sum of x^T z, relative to the objective, that is far from the end
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
 _MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
 _FINEST = 1e-12  # least tolerance of a reduced problem
@@ -264,6 +265,10 @@ class Newton(Solver[NewtonState]):
         linear maps, where it was not.
         """
         assert state.terms is not None
+        if self._may_begin_here(problem, state):
+            state.again += 1
+            self._anew(problem, state, state.w, state.terms.total)
+            return
         used, switch = _used(state), self._may_switch(problem, state)
         room = state.terms.strength[norms(problem)].max(initial=0.0)
         spare = 0 < used < _SPARE * min(state.cap, float(room))
@@ -272,20 +277,33 @@ class Newton(Solver[NewtonState]):
                 state.by_duals(problem)
             else:
                 state.cap = _ENOUGH * used
-            state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
-            state.damp, state.asked, state.move = 0.0, np.inf, None
             start = np.where(state.alone[:, None], state.w, interior(problem))
             value = float(problem.loss.value(start).sum())
             reached = problem.objective(state.w)
             if problem.graph.plain and not switch and reached < _BELOW * value:
                 start, value = state.w, reached
-            state.w, state.u = start, np.zeros_like(state.u)
-            self._begin(problem, state, value)
+            self._anew(problem, state, start, value)
             return
         solver, w, u = PrimalDual(), state.w, state.u
         if not problem.objective(w) <= problem.objective_at_zero:  # led astray
             w, u = np.where(state.alone[:, None], w, problem.origin), np.zeros_like(u)
         state.rescue = solver, solver.init(problem, w, u)
+
+    def _may_begin_here(self, problem: Problem, state: NewtonState) -> bool:
+        """Whether cones may be put around the present point: power cones can end up far apart.
+
+        They have no scaling that brings each to its centre. Near the optimum it is rounding errors.
+        """
+        assert state.terms is not None
+        far = state.terms.total > _UNDONE * abs(problem.objective(state.w))
+        return far and not state.again and any(form.kind == "powers" for form in forms(problem))
+
+    def _anew(self, problem: Problem, state: NewtonState, w: Array, value: float) -> None:
+        """Begin again at w, without a flow."""
+        state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
+        state.damp, state.asked, state.move = 0.0, np.inf, None
+        state.w, state.u = w, np.zeros_like(state.u)
+        self._begin(problem, state, value)
 
     def promising(self, problem: Problem, state: NewtonState, tol: float) -> bool:
         """Whether what is left at the edges and at the nodes seems within the tolerance."""

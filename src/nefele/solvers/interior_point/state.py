@@ -28,6 +28,7 @@ _SCALARS = (
     "tries",
     "mark",
     "careful",
+    "again",
 )
 _RESCUE = "rescue_"  # arrays of the primal-dual method that goes on where steps failed
 
@@ -51,6 +52,7 @@ class NewtonState(State):
     missed: float = 0.0  # bounds that were too weak
     mark: float = np.inf  # what was left to do when progress was last looked at
     careful: float = 0.0  # whether factors have proved too inexact to be used once
+    again: float = 0.0  # times the cones were put around a point where steps had failed
     duals: bool = False  # whether rows of smooth losses have duals of their own
     exact: bool = False  # whether the exact optimum is looked for
     tries: float = 0.0  # searches for the exact optimum
