@@ -32,7 +32,8 @@ _RIDGE, _HELD = 1e-13, 1e-10  # relative to a unit diagonal, far from the optimu
 _ROUNDS, _FEW_ROUNDS = 30, 8  # Newton steps far from the optimum and near it
 _ROUNDING = 1e-14  # progress of a Newton step, relative to the objective at zero, that is none
 _LEVEL = 1e-2  # slope, relative to the first, at which a line search may stop
-_MOST_TRIALS, _INTERPOLATED = 60, 20  # of a line search; the last ones halve the interval
+_MOST_TRIALS, _INTERPOLATED = 60, 20  # of a line search; the last ones halve the interval where
+_STEEP = 1e6  # slopes at its end are so many times the first
 _NEGLIGIBLE = 1e-9  # difference, relative to the spread, below which an edge is fused
 
 
@@ -283,7 +284,7 @@ def _first_rise(slope: Callable[[float], float], start: float) -> float:
             break
         middle = low - below * (high - low) / (above - below)
         middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-        if k >= _INTERPOLATED:  # slopes of exponentials are of any size
+        if k >= _INTERPOLATED and above > _STEEP * abs(start):  # of exponentials, say
             middle = 0.5 * (low + high)
         value = slope(middle)
         if value > 0:
