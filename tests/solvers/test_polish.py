@@ -35,6 +35,17 @@ def test_a_step_for_all_unknowns_solves_the_newton_system(side, penalty):
     np.testing.assert_allclose(turned, -slope, atol=1e-9)
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
+def test_nodes_that_are_all_equal_move_together_whatever_the_norm(penalty):
+    """The maximum norm has no curvature, and needs none where every edge is fused."""
+    problem = labels(3, penalty, lam=50.0)
+    w = np.random.default_rng(2).standard_normal((9, 2))
+    found = polish.polish(problem, w, np.zeros_like(problem.graph.diff(w)))
+    pooled = problem.loss.pooled(problem.graph.components)
+    assert np.abs(found.w - found.w[0]).max() < 1e-12
+    np.testing.assert_allclose(found.w, pooled, atol=1e-8)
+
+
 def test_no_steps_of_iterations_are_sought_where_none_is_done(monkeypatch):
     asked = []
     first_steps = solver.first_steps

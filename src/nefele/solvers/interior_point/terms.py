@@ -89,7 +89,7 @@ class Terms:
             size = np.einsum("ijj->ij", hess) * self.unit**2
             most = size.max(axis=1, keepdims=True)
             loose = most == 0 if self.loose else np.zeros_like(most, dtype=bool)
-            size = np.maximum(size, np.where(loose, most.max(initial=0.0), 1e-6 * most))
+            size = np.maximum(size, np.where(loose, 1e-3 * most.max(initial=0.0), 1e-6 * most))
             size = size / self.unit**2
             idle = _uncoupled(self.problem) & (most == 0)  # at a node without data
             self._anchor = np.where(idle, 1.0, _ANCHOR * size)

@@ -139,8 +139,11 @@ def _newton_step(problem: Problem, groups: Index, k: int, w: Array, ridge: float
     hess = problem.loss.hess(w)
     if hess is None:
         return None
-    active = np.flatnonzero((row_largest(diff) > 0) | (not penalty.bounded))
-    bend = scale[active, None, None] * penalty.at(active).curvature(diff[active])
+    bent = (row_largest(diff) > 0) | (not penalty.bounded)
+    active = np.flatnonzero(bent & penalty.twice)  # else all edges are fused
+    bend = np.empty((0, problem.d, problem.d))
+    if active.size:
+        bend = scale[active, None, None] * penalty.at(active).curvature(diff[active])
     if k == groups.size and len(active) == graph.n_edges:
         return _unfused_step(problem, hess, bend, -slope, ridge)
     right = -np.bincount(groups.ravel(), slope.ravel(), k)
