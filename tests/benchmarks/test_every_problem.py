@@ -17,7 +17,7 @@ def test_solved_with_a_bound_that_holds(seed):
     assert not found["violated"] and not found["wrong status"]
 
 
-@pytest.mark.parametrize("seed", [40452, 50122, 50134, 50468, 70734, 81042])
+@pytest.mark.parametrize("seed", [40452, 50122, 50134, 50468, 70734, 81042, 82949])
 def test_some_that_once_took_more_than_20_seconds(seed):
     """Separable rows and power cones far apart; a singular penalty, features of all sizes; counts.
 
