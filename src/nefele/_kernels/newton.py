@@ -10,6 +10,8 @@ import math
 import numba
 import numpy as np
 
+from nefele._kernels.spd import solve
+
 LOGISTIC, POISSON, HUBER, SQUARED_HINGE = range(4)
 _STEPS = 100
 _HALVINGS = 40
@@ -81,14 +83,7 @@ def _solve_spd(A, b):  # type: ignore[no-untyped-def]
             for k in range(j):
                 A[i, j] -= A[i, k] * A[j, k]
             A[i, j] /= A[j, j]
-    for i in range(d):
-        for k in range(i):
-            b[i] -= A[i, k] * b[k]
-        b[i] /= A[i, i]
-    for i in range(d - 1, -1, -1):
-        for k in range(i + 1, d):
-            b[i] -= A[k, i] * b[k]
-        b[i] /= A[i, i]
+    solve(A, b)
 
 
 @numba.njit(cache=True, error_model="numpy")
