@@ -315,9 +315,10 @@ class Graph:
         if self.n_edges < _COMPILED or u.dtype != float or u.ndim != 2:
             return self.incidence_t @ u
         from nefele._kernels.edges import divergence
+        from nefele._kernels.rows import as_dims
 
         out = np.zeros((self.n_nodes, u.shape[1]))
-        divergence(self.ptr, self.tail, np.ascontiguousarray(u), out)
+        divergence(as_dims(u.shape[1]), self.ptr, self.tail, np.ascontiguousarray(u), out)
         return out
 
     def width(self, d: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nefele._kernels import certificate as kernels
-from nefele._kernels.laplacian import as_dims
+from nefele._kernels.rows import as_dims
 from nefele.graphs import grid
 
 

@@ -162,6 +162,22 @@ def _variation_any(kind, ptr, tail, scale, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def energy(dims, u, scale):  # type: ignore[no-untyped-def]
+    """sum_e ||u_e||^2 / (2 scale_e), the conjugate of lam A_e ||.||^2 / 2."""
+    total = 0.0
+    if dims is not None:
+        for e in range(len(u)):
+            total += 0.5 * square(load(u, e, dims)) / scale[e]
+        return total
+    for e in range(len(u)):
+        size = 0.0
+        for r in range(u.shape[1]):
+            size += u[e, r] * u[e, r]
+        total += 0.5 * size / scale[e]
+    return total
+
+
+@kernel
 def spare(dims, kind, ptr, tail, scale, w, u):  # type: ignore[no-untyped-def]
     """sum_e lam A_e phi(D w) - <u, D w>, phi the l2 norm (kind 0) or the l1 norm (1)."""
     if dims is None:
@@ -191,10 +207,12 @@ def _spare_any(kind, ptr, tail, scale, w, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
-    """out_i = sum_r c_r (x_r^T w_i - y_r)^2 over the rows of node i."""
+def squared_errors(X, y, ptr, weight, ridge, w, out):  # type: ignore[no-untyped-def]
+    """out_i = sum_r c_r (x_r^T w_i - y_r)^2 over the rows of node i, + sum_k ridge_ik w_ik^2."""
     for i in range(len(w)):
         total = 0.0
+        for k in range(w.shape[1]):
+            total += ridge[i, k] * w[i, k] * w[i, k]
         for r in range(ptr[i], ptr[i + 1]):
             z = -y[r]
             for k in range(w.shape[1]):
@@ -204,10 +222,16 @@ def squared_errors(X, y, ptr, weight, w, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def squared_conjugates(X, y, ptr, weight, p, theta, out):  # type: ignore[no-untyped-def]
-    """out_i = sum_r c_r t_r (t_r / 4 + y_r) over rows, with t_r = 2 theta_i (x_r^T p_i - y_r)."""
+def squared_conjugates(X, y, ptr, weight, ridge, p, theta, out):  # type: ignore[no-untyped-def]
+    """out_i = sum_r c_r t_r (t_r / 4 + y_r) over rows, with t_r = 2 theta_i (x_r^T p_i - y_r).
+
+    And theta_i^2 sum_k ridge_ik p_ik^2 on top of it.
+    """
     for i in range(len(p)):
         total = 0.0
+        for k in range(p.shape[1]):
+            total += ridge[i, k] * p[i, k] * p[i, k]
+        total *= theta[i] * theta[i]
         for r in range(ptr[i], ptr[i + 1]):
             z = -y[r]
             for k in range(p.shape[1]):

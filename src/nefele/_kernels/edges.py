@@ -1,8 +1,8 @@
 """Passes over the edges of a large graph, those of node i being ptr[i] to ptr[i + 1].
 
-Compiled for any number of parameters: memory bounds them, not arithmetic. Sums are taken in the
-order of a product with a sparse matrix, and rounded as there: parts of a graph, large or small,
-must give the same bits.
+Most are compiled for any number of parameters: memory bounds them, not arithmetic. Sums are taken
+in the order of a product with a sparse matrix, and rounded as there: parts of a graph, large or
+small, must give the same bits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from nefele._kernels.rows import load, store
 
 _njit: Any = numba.njit
 kernel = _njit(cache=True, nogil=True)
@@ -39,8 +41,17 @@ def alike(ptr, tail, w, most, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def divergence(ptr, tail, u, out):  # type: ignore[no-untyped-def]
-    """Add what flows out of each node, minus what flows in, to out."""
+def divergence(dims, ptr, tail, u, out):  # type: ignore[no-untyped-def]
+    """Add what flows out of each node, minus what flows in, to out; see `rows` for `dims`."""
+    if dims is not None:
+        for i in range(len(ptr) - 1):
+            here = load(out, i, dims)
+            for e in range(ptr[i], ptr[i + 1]):
+                flow, j = load(u, e, dims), tail[e]
+                here = here + flow
+                store(out, j, load(out, j, dims) - flow)
+            store(out, i, here)
+        return
     for i in range(len(ptr) - 1):
         for e in range(ptr[i], ptr[i + 1]):
             j = tail[e]

@@ -14,13 +14,6 @@ import numpy as np
 from nefele._kernels.compiled import inlined, kernel
 from nefele._kernels.rows import dot, load, store, symmetric, zeros
 
-_MOST_ROWS = 16
-
-
-def as_dims(d: int, weights: int = 1) -> tuple[int, ...] | None:
-    """The tuple that tells the loops d, where compiled rows can do the work."""
-    return (0,) * d if d <= _MOST_ROWS and weights == 1 else None
-
 
 @kernel
 def pack(blocks):  # type: ignore[no-untyped-def]

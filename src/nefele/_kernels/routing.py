@@ -54,20 +54,27 @@ def reach(ptr, tail, most, level, link):  # type: ignore[no-untyped-def]
     for depth in range(1, most + 1):
         found = False
         for i in range(len(ptr) - 1):
-            for e in range(ptr[i], ptr[i + 1]):
-                j = tail[e]
-                if level[i] == depth - 1 and level[j] == -1:
-                    level[j], link[j], found = depth, e, True
-                elif level[j] == depth - 1 and level[i] == -1:
-                    level[i], link[i], found = depth, e, True
+            if level[i] == depth - 1:
+                for e in range(ptr[i], ptr[i + 1]):
+                    if level[tail[e]] == -1:
+                        level[tail[e]], link[tail[e]], found = depth, e, True
+            elif level[i] == -1:
+                for e in range(ptr[i], ptr[i + 1]):
+                    if level[tail[e]] == depth - 1:
+                        level[i], link[i], found = depth, e, True
+                        break
         if not found:
             return depth - 1
     return most
 
 
 @kernel
-def send(depth, head, tail, level, link, r, u):  # type: ignore[no-untyped-def]
-    """Send r_i to the takers: the flow u changes, r becomes zero at all others."""
+def send(depth, head, tail, level, link, r, u, links, before):  # type: ignore[no-untyped-def]
+    """Send r_i to the takers: the flow u changes, r becomes zero at all others.
+
+    `links` become the edges that were used, `before` the flow there before.
+    """
+    used = 0
     for now in range(depth, 0, -1):
         for i in range(len(level)):
             if level[i] != now:
@@ -75,10 +82,13 @@ def send(depth, head, tail, level, link, r, u):  # type: ignore[no-untyped-def]
             e = link[i]
             ahead = head[e] == i
             j = tail[e] if ahead else head[e]
+            links[used] = e
             for k in range(r.shape[1]):
+                before[used, k] = u[e, k]
                 u[e, k] += -r[i, k] if ahead else r[i, k]
                 r[j, k] += r[i, k]
                 r[i, k] = 0.0
+            used += 1
 
 
 @kernel

@@ -20,6 +20,12 @@ from numba.extending import lower_builtin, models, register_model, type_callable
 
 intrinsic: Any = extending.intrinsic
 _NUMBER, _INDEX = ir.DoubleType(), ir.IntType(32)
+_MOST_ROWS = 16
+
+
+def as_dims(d: int, weights: int = 1) -> tuple[int, ...] | None:
+    """The tuple that tells the loops d, where compiled rows can do the work."""
+    return (0,) * d if d <= _MOST_ROWS and weights == 1 else None
 
 
 class Row(types.Type):

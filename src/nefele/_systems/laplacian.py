@@ -135,9 +135,10 @@ class CompiledLaplacian(BlockLaplacian):
 
     def product(self, p: Array, z: Array) -> float:
         from nefele._kernels import laplacian
+        from nefele._kernels.rows import as_dims
 
         graph, give = self.graph, self.give
-        dims = laplacian.as_dims(p.shape[1], give.shape[1])
+        dims = as_dims(p.shape[1], give.shape[1])
         inner = float(laplacian.product(dims, graph.ptr, graph.tail, give, self._packed, p, z))
         if self.halo is not None:
             inner -= float(np.vdot(p[self.halo], z[self.halo]))
@@ -146,15 +147,17 @@ class CompiledLaplacian(BlockLaplacian):
 
     def advance(self, alpha: float, x: Array, r: Array, p: Array, z: Array) -> tuple[float, float]:
         from nefele._kernels import laplacian
+        from nefele._kernels.rows import as_dims
 
-        dims = laplacian.as_dims(x.shape[1])
+        dims = as_dims(x.shape[1])
         square, inner = laplacian.advance(dims, alpha, self.inverse, x, r, p, z)
         return float(square), float(inner)
 
     def turn(self, factor: float, p: Array, z: Array) -> None:
         from nefele._kernels import laplacian
+        from nefele._kernels.rows import as_dims
 
-        laplacian.turn(laplacian.as_dims(p.shape[1]), factor, p, z)
+        laplacian.turn(as_dims(p.shape[1]), factor, p, z)
 
 
 def conjugate_gradients(

@@ -28,6 +28,7 @@ from nefele.certificate.correction import (
     FlowOnly,
     LossAndFlow,
     Room,
+    conjugate,
     corrected,
     fenchel_young,
     shift_flow,
@@ -225,8 +226,8 @@ def bound(
 
     The flow u is corrected already, and may change further; `out` is D^T u where that is known.
     """
-    parts, on = problem.parts, problem.counted
-    given, dual, x, u = u, copy.copy(dual), x[problem.own], problem.penalty.within(u)
+    parts, given = problem.parts, u
+    dual, x, u = copy.copy(dual), x[problem.own], problem.penalty.within(u)
     if not only_flow:
         dual.settle(x)
     if not np.isfinite(dual.domain_ratio()).all():
@@ -246,8 +247,7 @@ def bound(
         leak = float(nodes @ off @ radius)
         lower = float(-dual.conjugate(nodes).sum() - leak)
         if problem.coupled and not norm:
-            penalty = problem.penalty.at(on)
-            lower -= float(penalty.conjugate(flow[on], problem.scale[on]).sum())
+            lower -= conjugate(problem, flow)
         lower, leak = (yield Sum(np.array([lower, leak]))).tolist()
         lower = lower if np.isfinite(lower) else -np.inf
         return Certificate(objective, lower, "dual", leak, flow, lower)
@@ -285,9 +285,12 @@ def _solved(problem: Posed, u: Array, dual: DualPoint, off: Array) -> Program[ND
     flows = (head, u)
     if isinstance(problem.graph, MappedGraph):  # of the length of the rows, not of parameters
         flows = (own, problem.graph.sizes(u)[own])
-    sizes = [(own, dual.size()), flows, (own, off)]
-    most = yield Sum(np.stack([_group_max(problem, *size) for size in sizes]), largest=True)
-    push, flow, error = most
+    sizes = np.stack([_group_max(problem, *size) for size in (flows, (own, off))])
+    flow, error = yield Sum(sizes, largest=True)
+    solved = (error <= _ROUNDING * flow).all(axis=1)
+    if solved.all():  # whatever the losses push
+        return np.asarray(solved)
+    push = yield Sum(_group_max(problem, own, dual.size()), largest=True)
     size = np.maximum(push, flow)
     # in a column of zeros all is rounding, its own size included
     size = np.where(push > 0, size, size.max(axis=1, keepdims=True))
@@ -308,7 +311,7 @@ def _column_max(values: Array) -> Array:
     """Largest absolute value of each column, without a copy of all absolute values."""
     if values.ndim == 2 and values.size >= COMPILED:
         from nefele._kernels.certificate import largest
-        from nefele._kernels.laplacian import as_dims
+        from nefele._kernels.rows import as_dims
 
         out = np.zeros((1, values.shape[1]))
         largest(as_dims(values.shape[1]), values, out)

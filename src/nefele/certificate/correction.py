@@ -271,6 +271,16 @@ def variation(problem: Posed, w: Array) -> float:
     return float(variation(_dims(problem), kind, graph.ptr, graph.tail, problem.scale, w))
 
 
+def conjugate(problem: Posed, u: Array) -> float:
+    """sum_e (lam A_e phi)*(u_e), the penalty's share of the dual objective (NFL, Eq. (24))."""
+    on = problem.counted
+    if type(problem.penalty) is not SquaredL2 or u.size < COMPILED or not problem.whole:
+        return float(problem.penalty.at(on).conjugate(u[on], problem.scale[on]).sum())
+    from nefele._kernels.certificate import energy
+
+    return float(energy(_dims(problem), u, problem.scale))
+
+
 def smooth_flow(problem: Posed, w: Array) -> Array:
     """Lam A_e phi'(D w): the flow that w fixes when the penalty is differentiable."""
     graph, scale = problem.graph, problem.scale
@@ -284,7 +294,7 @@ def smooth_flow(problem: Posed, w: Array) -> Array:
 
 
 def _dims(problem: Posed, weights: int = 1) -> tuple[int, ...] | None:
-    from nefele._kernels.laplacian import as_dims
+    from nefele._kernels.rows import as_dims
 
     return as_dims(problem.d, weights)
 

@@ -58,8 +58,8 @@ def routed(
     lost = level < 0
     if lost.any() and (missing[lost & (graph.degree > 0)] != 0).any():
         return None
-    links = link[level > 0]
-    flow, before = u if spend else u.copy(), u[links]
-    routing.send(depth, graph.head, graph.tail, level, link, missing, flow)
+    flow, sending = u if spend else u.copy(), np.count_nonzero(level > 0)
+    links, before = np.empty(sending, dtype=np.int64), np.empty((sending, problem.d))
+    routing.send(depth, graph.head, graph.tail, level, link, missing, flow, links, before)
     routing.take(H, level, missing)
     return Routed(flow, missing, links, before)

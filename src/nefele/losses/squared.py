@@ -100,8 +100,8 @@ class BoundSquared(BoundPointwise):
         from nefele._kernels.certificate import squared_errors
 
         out, data = np.empty(self.n_nodes), self.data
-        squared_errors(data.X, data.y, data.ptr, data.row_weight, w, out)
-        return out + np.einsum("ij,ij,ij->i", self.ridge, w, w)
+        squared_errors(data.X, data.y, data.ptr, data.row_weight, self.ridge, w, out)
+        return out
 
     def hess(self, w: Array) -> Array:
         return self.H
@@ -222,5 +222,6 @@ class SquaredDual(QuadraticDual):
         from nefele._kernels.certificate import squared_conjugates
 
         loss, data, out = self.loss, self.loss.data, np.empty(self.loss.n_nodes)
-        squared_conjugates(data.X, data.y, data.ptr, data.row_weight, self.point, theta, out)
-        return out + theta**2 * np.einsum("ij,ij,ij->i", loss.ridge, self.point, self.point)
+        rows = data.X, data.y, data.ptr, data.row_weight
+        squared_conjugates(*rows, loss.ridge, self.point, theta, out)
+        return out
