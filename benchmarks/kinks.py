@@ -3,8 +3,8 @@
     python benchmarks/kinks.py
 
 A grid of 100 x 100 nodes, 2 parameters and 6 rows each, 16 squares with parameters of their own,
-lam .2; each solved with "auto" to a certified gap of 1e-4. CPU seconds, one thread, the squared
-loss twice since the first solve compiles. Writes benchmarks/results/kinks.md.
+lam .2; each solved with "auto" to a certified gap of 1e-4. CPU seconds, one thread, the least of
+four solves of fresh problems: the first compiles. Writes benchmarks/results/kinks.md.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from nefele.solvers import as_solver
 
 RESULTS = Path(__file__).parent / "results" / "kinks.md"
 SIDE, D, ROWS, SQUARES, LAM, TOL = 100, 2, 6, 4, 0.2, 1e-4
+REPEATS = 4
 CASES = [
-    ("squared", "l2"),
     ("squared", "l2"),
     ("squared", "linf"),
     ("absolute", "l2"),
@@ -46,10 +46,12 @@ def main() -> None:
     for loss, penalty in CASES:
         labels = np.sign(clean) if loss == "hinge" else y
         data = LocalData(X, labels, np.arange(0, ROWS * n + 1, ROWS))
-        problem = Problem(graph, data, loss=loss, penalty=penalty, lam=LAM)
-        started = time.process_time()
-        result = solve(problem, tol=TOL)
-        seconds = time.process_time() - started
+        seconds = np.inf
+        for _ in range(REPEATS):
+            problem = Problem(graph, data, loss=loss, penalty=penalty, lam=LAM)
+            started = time.process_time()
+            result = solve(problem, tol=TOL)
+            seconds = min(seconds, time.process_time() - started)
         unit = seconds if (loss, penalty) == CASES[0] else unit
         method = type(as_solver("auto", problem)).__name__
         cells = [f"{loss}, {penalty}", method, f"{result.gap:.1e}", f"{seconds:.2f}"]

@@ -191,12 +191,16 @@ class BoundPointwise(BoundRows):
         return out
 
     def pull(self, a: Array) -> Array:
+        return self.to_nodes(self.data.row_weight * a)
+
+    def to_nodes(self, a: Array) -> Array:
+        """sum_r x_r a_r over each node, shape (n_nodes, d)."""
         if not self._many_rows:
-            return self.data.node_sum((self.data.row_weight * a)[:, None] * self.data.X)
+            return self.data.node_sum(a[:, None] * self.data.X)
         from nefele._kernels.certificate import pulls
 
         out = np.zeros((self.n_nodes, self.d))
-        pulls(self.data.X, self.data.row_weight * a, self.data.ptr, out)
+        pulls(self.data.X, a, self.data.ptr, out)
         return out
 
     def _whole(self, z: Array) -> Array:

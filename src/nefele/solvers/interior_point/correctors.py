@@ -14,24 +14,25 @@ from nefele.solvers.interior_point.terms import Terms
 Head = Callable[[Array, float], Array]  # pull and share of the slopes -> direction of w
 
 INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
-_NUDGES, _LONG, _FARTHER, _GAIN = 2, 0.9, 0.3, 1.01  # corrections that lengthen a step
+_LONG, _FARTHER, _GAIN = 0.9, 0.3, 1.01  # when steps are made longer, how much, and the least gain
 _BENDS, _STRAIGHT = 2, 0.97  # those to second order, and the step that needs none
 _FOLLOWED = 0.9  # least share of their linear fall that slopes of curved losses must show
 
 
 def lengthen(terms: Terms, head: Head, dw: Array, level: float, rest: float) -> Array:
-    """Correct the direction towards equal x^T z where that makes the step longer (Gondzio 1996)."""
-    for _ in range(_NUDGES):
-        reached = terms.longest
-        if reached >= _LONG:
-            break
-        saved = terms.save()
-        other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
-        if terms.longest < _GAIN * reached:
-            terms.restore(saved)
-            break
-        dw = other
-    return dw
+    """Correct the direction towards equal x^T z where that makes the step longer (Gondzio 1996).
+
+    Once: a second correction saves hardly a step and takes a third of one.
+    """
+    reached = terms.longest
+    if reached >= _LONG:
+        return dw
+    saved = terms.save()
+    other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
+    if terms.longest < _GAIN * reached:
+        terms.restore(saved)
+        return dw
+    return other
 
 
 def straighten(state: NewtonState, head: Head, dw: Array, level: float, rest: float) -> Array:

@@ -64,18 +64,19 @@ class Rows:
         else:
             delta = loss.loss.delta
             s = weight * delta
-        self.rows = np.flatnonzero((s > 0) & on[nodes][data.row_node])
+        kinked = (s > 0) & on[nodes][data.row_node]
+        self.rows: Any = slice(None) if kinked.all() else np.flatnonzero(kinked)
         self.s, self.y = s[self.rows], data.y[self.rows]
         self.soft = delta / self.s
 
     def predict(self, w: Array) -> Array:
         """X w, shape (n,)."""
-        return np.asarray(self.loss.predict(w[self.nodes])[self.rows])
+        own = w if len(self.nodes) == self.n_nodes else w[self.nodes]
+        return np.asarray(self.loss.predict(own)[self.rows])
 
     def to_nodes(self, values: Array) -> Array:
         """X^T values over each node."""
-        data = self.loss.data
-        return self._placed(data.node_sum(self._all(values)[:, None] * data.X))
+        return self._placed(self.loss.to_nodes(self._all(values)))
 
     def gram(self, weight: Array) -> Array:
         """X^T diag(weight) X of each node."""
@@ -90,6 +91,8 @@ class Rows:
         return loss, a, None
 
     def _all(self, values: Array) -> Array:
+        if isinstance(self.rows, slice):
+            return values
         out = np.zeros(self.loss.data.n_rows)
         out[self.rows] = values
         return out

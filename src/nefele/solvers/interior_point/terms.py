@@ -21,6 +21,7 @@ from nefele.solvers.interior_point.rows import RowCones
 _ENOUGH = 10.0  # strength of an edge, in units of what all losses together can pull
 _ANCHOR = 1e-11  # share of its first curvature that holds a parameter nothing else holds
 _REFINED, _ACCURATE = 40, 1e-9  # most solves for what is left, and how little is left to the last
+_PRECISE = 1e-10  # what is left of the right side that needs no solve
 _ROUNDING = 1e-4  # share of the right side that rounding errors may leave
 _UNEVEN = 300.0  # ratio of units from which each column counts by itself
 _START = 10.0  # factor of the first sum of x^T z for losses with kinks, which saves steps
@@ -195,7 +196,7 @@ class Terms:
         for _ in range(_REFINED if self.again else 0):
             left = right - self._product(dw, flow, rows)
             error = np.abs(left).max()
-            if not error < before:
+            if error <= _PRECISE * size or not error < before:
                 break
             more, before = factor.solve(left), error
             dw, change, flow = dw + more[0], change + more[1], flow + more[2]
