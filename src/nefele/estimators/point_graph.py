@@ -30,7 +30,8 @@ def neighbour_graph(points: Array, k: int, weight: str, scale: float | None) -> 
     graph = knn(points, k)
     head, tail = graph.head, graph.tail
     while (part := graph.components).any():
-        links = np.unique([_shortest_link(points, part == c) for c in np.unique(part)], axis=0)
+        groups = range(int(part.max()) + 1 if part.max() > 1 else 1)  # two have one link
+        links = np.unique([_shortest_link(points, part == c) for c in groups], axis=0)
         head, tail = np.concatenate([head, links[:, 0]]), np.concatenate([tail, links[:, 1]])
         graph = Graph(np.arange(n), head, tail)
     value = edge_weight(points, graph.head, graph.tail, "euclidean", weight, scale)
