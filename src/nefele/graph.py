@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import Any
 
@@ -222,7 +223,7 @@ class Graph:
         """
         if not on.any():
             return np.arange(self.n_nodes)
-        if self.n_edges >= _COMPILED:
+        if self.n_edges >= _COMPILED or _at_hand():
             from nefele._kernels.edges import groups
 
             return np.asarray(groups(self.n_nodes, self.head, self.tail, on), dtype=np.int64)
@@ -312,7 +313,8 @@ class Graph:
         ----------
         u : array of shape (n_edges, d)
         """
-        if self.n_edges < _COMPILED or u.dtype != float or u.ndim != 2:
+        large = self.n_edges >= _COMPILED or _at_hand()
+        if not large or u.dtype != float or u.ndim != 2:
             return self.incidence_t @ u
         from nefele._kernels.edges import divergence
         from nefele._kernels.rows import as_dims
@@ -459,6 +461,11 @@ def _as_weights(weight: Any, ids: NDArray[Any], head: Index, tail: Index) -> Arr
             f"{_pair(ids, head[e], tail[e])}. Drop the edge{' or use abs()' if negative else ''}."
         )
     return values
+
+
+def _at_hand() -> bool:
+    """Whether compiled loops are loaded anyway: those with the same bits serve small graphs too."""
+    return "numba" in sys.modules
 
 
 def _canonical(

@@ -201,11 +201,18 @@ class LocalData:
         """
         if rows.ndim == 1:
             return np.bincount(self.row_node, rows, self.n_nodes).astype(np.float64, copy=False)
+        if self._full is None:
+            return np.add.reduceat(rows, self.ptr[:-1], axis=0)
         out = np.zeros((self.n_nodes, *rows.shape[1:]))
-        full = np.flatnonzero(self.counts)
-        if full.size:  # reduceat is wrong on empty segments: sum over the non-empty nodes only
-            out[full] = np.add.reduceat(rows, self.ptr[full], axis=0)
+        if self._full.size:
+            out[self._full] = np.add.reduceat(rows, self.ptr[self._full], axis=0)
         return out
+
+    @cached_property
+    def _full(self) -> Index | None:
+        """Nodes with rows, None where all have: reduceat is wrong on empty segments."""
+        full = np.flatnonzero(self.counts)
+        return None if full.size == self.n_nodes > 0 else full
 
     def align(self, ids: NDArray[Any]) -> LocalData:
         """The same data in the node order of `ids`; ids without rows become empty nodes.

@@ -15,6 +15,7 @@ Head = Callable[[Array, float], Array]  # pull and share of the slopes -> direct
 
 INSIDE = 0.99  # share of the way to the cones' boundary that a step may go
 _LONG, _FARTHER, _GAIN = 0.9, 0.3, 1.01  # when steps are made longer, how much, and the least gain
+_NUDGES, _AGAIN = 2, 1.5  # corrections for that, and the gain of one that is worth another
 _BENDS, _STRAIGHT = 2, 0.97  # those to second order, and the step that needs none
 _FOLLOWED = 0.9  # least share of their linear fall that slopes of curved losses must show
 
@@ -22,17 +23,21 @@ _FOLLOWED = 0.9  # least share of their linear fall that slopes of curved losses
 def lengthen(terms: Terms, head: Head, dw: Array, level: float, rest: float) -> Array:
     """Correct the direction towards equal x^T z where that makes the step longer (Gondzio 1996).
 
-    Once: a second correction saves hardly a step and takes a third of one.
+    Twice at most: a correction takes a third of a step's time, so the first must have gained a lot.
     """
-    reached = terms.longest
-    if reached >= _LONG:
-        return dw
-    saved = terms.save()
-    other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
-    if terms.longest < _GAIN * reached:
-        terms.restore(saved)
-        return dw
-    return other
+    for _ in range(_NUDGES):
+        reached = terms.longest
+        if reached >= _LONG:
+            break
+        saved = terms.save()
+        other = head(terms.nudge(min(1.0, reached + _FARTHER), level), rest)
+        if terms.longest < _GAIN * reached:
+            terms.restore(saved)
+            break
+        dw = other
+        if terms.longest < _AGAIN * reached:
+            break
+    return dw
 
 
 def straighten(state: NewtonState, head: Head, dw: Array, level: float, rest: float) -> Array:

@@ -20,7 +20,7 @@ _SOME_ENTRIES = 400_000  # of one for quadratic losses
 _MANY_ENTRIES = 2_000_000  # of one that is cheap if it fills little
 # For quadratic losses: edges per node up to which the primal-dual method may need many iterations,
 # and seconds of a factorisation that are worth it; where nodes lack data it mostly does need them.
-_SPARSE, _LITTLE, _MOMENT, _LONGER = 6, 2e-3, 4e-3, 2e-2
+_SPARSE, _MOMENT, _LONGER = 6, 4e-3, 2e-2
 _MOST_NUMBERS = 20_000_000  # in the blocks of a forest's system
 _FEWEST = 200  # unknowns of quadratic losses from which "auto" takes it
 _MOST_PARAMETERS = 30  # per node
@@ -89,8 +89,7 @@ def _cheap(problem: Problem, curved: bool) -> bool:
     if not curved:
         if graph.n_edges > _SPARSE * graph.n_nodes or entries > _SOME_ENTRIES:
             return False
-        dense = SmallGraph.of(graph, d).dense  # iterations over so few nodes cost next to nothing
-        worth = _LITTLE if dense else _MOMENT if problem.loss.labelled.all() else _LONGER
+        worth = _MOMENT if problem.loss.labelled.all() else _LONGER
         return SmallGraph.seconds(graph, d) <= worth
     if entries <= _FEW_ENTRIES:
         return True

@@ -361,10 +361,10 @@ class Newton(Solver[NewtonState]):
     def _bound(
         self, problem: Problem, state: NewtonState, w: Array, u: Array, tol: float
     ) -> Certificate:
-        """The bound with the cones' own duals of rows, if that ends the solve.
+        """The plain bound, which can be computed again from w and u alone, if that ends the solve.
 
-        Else, and for kinks of few parameters the first times, the plain one, which can be computed
-        again from w and u alone; of many it takes as long as ten steps.
+        Else one with the cones' own duals of rows, which needs no system: of many parameters it
+        comes first, since the plain one takes as long as ten steps there.
         """
 
         def near(found: Certificate) -> bool:
@@ -373,14 +373,15 @@ class Newton(Solver[NewtonState]):
         known = state.terms.duals() if state.terms is not None and state.terms.inner else None
         if state.start is not None or known is None:
             return problem.certificate(w, u, tol=tol, direct=True)
-        if (state.duals or w.size >= _LARGE) and near(found := certify_known(problem, w, u, known)):
+        first = state.duals or w.size >= _LARGE
+        if first and near(found := certify_known(problem, w, u, known)):
             return found
         plain = problem.certificate(w, u, tol=tol, direct=True)
         state.missed += not near(plain)
         patient = state.terms is not None and not state.terms.uneven
         if near(plain) or (patient and state.missed < _MISSED):
             return plain
-        if near(found := certify_known(problem, w, u, known)):
+        if not first and near(found := certify_known(problem, w, u, known)):
             return found
         found = problem.certificate(w, u, tol=tol, direct=True, duals=known)
         return found if near(found) else plain

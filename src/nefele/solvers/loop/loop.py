@@ -192,6 +192,9 @@ class _Loop:
         if self.saved is not None:
             self._take_up(self.saved)
             resume(problem, solver, state, self.saved)
+            if self.proof and self._unproven_end():
+                self.history.pop()
+                self.examine()
             if (status := self.reached()) is not None:
                 return status
         known = warm and tol is not None and self.near(w0, u0, tol)
@@ -227,6 +230,13 @@ class _Loop:
             if self.report() is True:
                 return Status.STOPPED
         return Status.FINISHED if tol is None else Status.MAX_ITER
+
+    def _unproven_end(self) -> bool:
+        """Whether a saved solve had ended by a proof that takes more than the checkpoint's flow."""
+        if self.tol is None or not self.history or np.isfinite(self.best.lower):
+            return False
+        last = self.history[-1]
+        return last.iteration == self.k and last.gap <= self.tol
 
     def near(self, w0: Array, u0: Array, tol: float) -> bool:
         """Whether a given start may be good enough: to examine a large one costs much."""
