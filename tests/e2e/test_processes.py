@@ -36,7 +36,7 @@ def check_crashes(found):
 @forks
 @pytest.mark.parametrize("kind", ["fresh", "force"])
 def test_a_crash_leaves_a_whole_run_and_the_same_command_goes_on(find, kind):
-    check_crashes(find("crash", kind, 9))
+    check_crashes(find("crash", kind, 31))
 
 
 @forks

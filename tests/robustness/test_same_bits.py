@@ -72,7 +72,6 @@ CASES = {
     "newton, faces": ("newton", lambda: problem(penalty="linf"), 80),
     "newton, huber": ("newton", lambda: problem(Logistic(l2=0.01), "huber"), 80),
     "newton, rows": ("newton", lambda: problem("absolute"), 80),
-    "newton, own duals": ("newton", lambda: problem("absolute", n=2600), 80),
     "newton, springs": ("newton", lambda: problem("hinge", "squared_l2"), 80),
     "newton, powers": ("newton", lambda: problem(penalty=Lp(3)), 80),
     "newton, some": ("newton", lambda: problem(Squared(l1=0.1), Partial(L2Norm(), [0])), 80),

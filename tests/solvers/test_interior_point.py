@@ -1,5 +1,6 @@
 """The interior-point method: its formulas, its limits, and who takes over where it fails."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -71,11 +72,11 @@ def test_small_graphs_with_cycles(graph, penalty):
     assert abs(found.objective - other.objective) <= found.gap_abs + other.gap_abs
 
 
-@pytest.mark.parametrize("most", [0, 10_000])
-def test_dense_and_sparse_factors_solve_the_system(most, monkeypatch):
-    for limit in ("_TINY", "_DENSE", "_MOST_DENSE"):
-        monkeypatch.setattr(f"nefele._systems.direct.{limit}", most)
-    rng, graph = np.random.default_rng(0), grid(3, 3)
+@pytest.mark.parametrize("neighbours", [4, 8, None])
+def test_factors_solve_the_system(neighbours):
+    """Of grids, and of a graph in which all are neighbours."""
+    rng, pairs = np.random.default_rng(0), itertools.combinations(range(9), 2)
+    graph = grid(3, 3, neighbors=neighbours) if neighbours else Graph.from_edges(pairs)
     metric, C = psd(rng, 9, 2), psd(rng, graph.n_edges, 2)
     metric[2] = 0.0
     right = rng.standard_normal((9, 2))

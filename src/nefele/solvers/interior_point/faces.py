@@ -82,28 +82,13 @@ class Faces:
 
     def direct(self, change: Array, flow: Array, rest: float) -> None:
         """Directions, given D dw, and the longest step along them."""
-        self.dv = change + rest * self.off
-        self.dt = (self.lift + (self.skew * self.dv).sum(axis=1)) / self.sum[:, 0]
-        self.da, self.db = self.dt[:, None] - self.dv, self.dt[:, None] + self.dv
-        self.du = flow + self._pulled
-        self.dp, self.dq = self.left - self.h * self.da, self.right - self.k * self.db
-        # The heavier side follows from the flow: da or db is a difference with rounding errors.
-        heavy = self.h > self.k
-        self.dp = np.where(heavy, self.du + self.dq, self.dp)
-        self.dq = np.where(heavy, self.dq, self.dp - self.du)
-        self.da = np.where(heavy, (self.left - self.dp) / self.h, self.da)
-        self.db = np.where(heavy, self.db, (self.right - self.dq) / self.k)
-        pairs = ((self.a, self.da), (self.b, self.db), (self.p, self.dp), (self.q, self.dq))
-        falls = max(float((-move / here).max(initial=0.0)) for here, move in pairs)
-        self.longest = 1 / falls if falls > 0 else np.inf
-        slope = sum(
-            np.vdot(x, dy) + np.vdot(y, dx)
-            for x, dx, y, dy in (
-                (self.a, self.da, self.p, self.dp),
-                (self.b, self.db, self.q, self.dq),
-            )
-        )
-        self._change = [float(slope), float(np.vdot(self.da, self.dp) + np.vdot(self.db, self.dq))]
+        from nefele._kernels.faces import direct
+
+        self.dt, moves = np.empty(len(self.v)), np.empty((6, *self.v.shape))
+        self.dv, self.du, self.da, self.db, self.dp, self.dq = moves
+        sides = (self.a, self.b, self.p, self.q, self.h, self.k, self.skew, self.sum)
+        aims = (self.left, self.right, self.lift, self._pulled, self.off)
+        self.longest, *self._change = direct(*sides, *aims, change, flow, rest, (self.dt, *moves))
 
     def save(self) -> tuple[Any, ...]:
         """The present direction, for `restore`."""

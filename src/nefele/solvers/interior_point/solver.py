@@ -69,7 +69,6 @@ _STAYS, _FAR = 0.9, 0.3  # share of the slopes that a step, so long, leaves if f
 _UNDONE = 1e-2  # sum of x^T z, relative to the objective, that is far from the end
 _LAGGING = 1e-2  # sum of x^T z in units of what the slopes count, below which it waits for them
 _MISSED = 3  # bounds that must have been too weak before the cones' own duals are used
-_LARGE = 5_000  # parameters from which the cones' own duals come first
 _FINEST = 1e-12  # least tolerance of a reduced problem
 _DONE = 1e-15  # sum of x^T z, relative to the first, below which rounding errors rule
 _SPARE, _ENOUGH = 0.02, 10.0  # share of balls used below which they shrink, to so many flows
@@ -361,10 +360,9 @@ class Newton(Solver[NewtonState]):
     def _bound(
         self, problem: Problem, state: NewtonState, w: Array, u: Array, tol: float
     ) -> Certificate:
-        """The plain bound, which can be computed again from w and u alone, if that ends the solve.
+        """The bound with the cones' own duals of rows, if that ends the solve: it needs no system.
 
-        Else one with the cones' own duals of rows, which needs no system: of many parameters it
-        comes first, since the plain one takes as long as ten steps there.
+        Else the plain one, which follows from w and u, and at last that from the cones' duals.
         """
 
         def near(found: Certificate) -> bool:
@@ -373,16 +371,13 @@ class Newton(Solver[NewtonState]):
         known = state.terms.duals() if state.terms is not None and state.terms.inner else None
         if state.start is not None or known is None:
             return problem.certificate(w, u, tol=tol, direct=True)
-        first = state.duals or w.size >= _LARGE
-        if first and near(found := certify_known(problem, w, u, known)):
+        if near(found := certify_known(problem, w, u, known)):
             return found
         plain = problem.certificate(w, u, tol=tol, direct=True)
         state.missed += not near(plain)
         patient = state.terms is not None and not state.terms.uneven
         if near(plain) or (patient and state.missed < _MISSED):
             return plain
-        if not first and near(found := certify_known(problem, w, u, known)):
-            return found
         found = problem.certificate(w, u, tol=tol, direct=True, duals=known)
         return found if near(found) else plain
 
