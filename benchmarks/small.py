@@ -2,11 +2,11 @@
 
     python benchmarks/small.py [--nodes 10 30 100 300]
 
-A problem is solved alone, and as two and as four copies of itself that nothing joins: these take
-the same steps, so that only arithmetic grows. What each copy takes more, from two to four, is taken
-off the time of one: the rest is overhead. Nodes with 3 parameters and 5 rows on a grid, lam .1, to
-a certified gap of 1e-6, "auto". CPU milliseconds, one thread, the least of nine solves of fresh
-problems. Writes benchmarks/results/small.md.
+A problem is solved alone, and as two copies of itself that nothing joins: these take the same
+steps, so that only arithmetic grows. What the second copy takes more is taken off the time of one:
+the rest is overhead. Nodes with 2 parameters and 5 rows on a grid, lam .1, to a certified gap of
+1e-6, "auto". CPU milliseconds, one thread, the least of 15 solves of fresh problems, the two sizes
+in turn. Writes benchmarks/results/small.md.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from nefele.solvers import as_solver
 RESULTS = Path(__file__).parent / "results" / "small.md"
 LOSSES = ("squared", "logistic", "poisson", "huber", "absolute", "hinge")
 PENALTIES = ("l2", "l1", "squared_l2", "linf")
-COPIES, REPEATS = (1, 2, 4), 9
-D, ROWS, LAM, TOL = 3, 5, 0.1, 1e-6
+REPEATS = 15
+D, ROWS, LAM, TOL = 2, 5, 0.1, 1e-6
 ASKED = 5.0
 
 
@@ -55,28 +55,29 @@ def posed(nodes: int, loss: str, penalty: str, copies: int) -> Problem:
     return Problem(many, data, loss=loss, penalty=penalty, lam=LAM)
 
 
-def timed(nodes: int, loss: str, penalty: str, copies: int) -> tuple[float, Result]:
-    """CPU milliseconds of a fresh solve, the least of some, and its result."""
-    best = np.inf
+def timed(nodes: int, loss: str, penalty: str) -> list[tuple[float, Result]]:
+    """CPU milliseconds of solves of one and of two copies, the least of some, and their results."""
+    best: list[tuple[float, Result]] = []
     for _ in range(REPEATS):
-        problem = posed(nodes, loss, penalty, copies)
-        started = time.process_time()
-        result = solve(problem, tol=TOL)
-        best = min(best, 1e3 * (time.process_time() - started))
-    return best, result
+        for k in range(2):
+            problem = posed(nodes, loss, penalty, k + 1)
+            started = time.process_time()
+            result = solve(problem, tol=TOL)
+            ms = 1e3 * (time.process_time() - started)
+            if len(best) == k:
+                best.append((ms, result))
+            elif ms < best[k][0]:
+                best[k] = ms, result
+    return best
 
 
 def row(nodes: int, loss: str, penalty: str) -> tuple[str, float]:
     """One line of the table, and the overhead."""
-    runs = [timed(nodes, loss, penalty, copies) for copies in COPIES]
-    times = [ms for ms, _ in runs]
-    steps = [result.n_iter for _, result in runs]
-    each = (times[2] - times[1]) / 2
-    overhead = times[0] - max(each, 0.0)
-    result = runs[0][1]
+    (one, result), (two, other) = timed(nodes, loss, penalty)
+    overhead = one - max(two - one, 0.0)
     method = type(as_solver("auto", result.problem)).__name__
-    cells = [f"{nodes}", f"{loss}, {penalty}", method, "/".join(map(str, steps))]
-    cells += [f"{times[0]:.1f}", f"{each:.1f}", f"{overhead:.1f}", f"{result.gap:.0e}"]
+    cells = [f"{nodes}", f"{loss}, {penalty}", method, f"{result.n_iter}, {other.n_iter}"]
+    cells += [f"{one:.1f}", f"{two:.1f}", f"{overhead:.1f}", f"{result.gap:.0e}"]
     return "| " + " | ".join(cells) + " |", overhead
 
 
@@ -88,8 +89,8 @@ def main() -> None:
     parser.add_argument("--penalties", nargs="+", default=PENALTIES)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    head = "nodes | loss, penalty | method | steps of 1/2/4 copies | one, ms | each more, ms"
-    lines = [f"| {head} | overhead, ms | gap |", "|---" * 8 + "|"]
+    head = "nodes | loss, penalty | method | steps | one copy, ms | two, ms | overhead, ms | gap"
+    lines = [f"| {head} |", "|---" * 8 + "|"]
     found = []
     for nodes in given.nodes:
         for loss in given.losses:

@@ -42,6 +42,8 @@ class RowCones(Cones):
     def to_nodes(self, values: Array) -> Array:
         """X^T values over each node, shape (n_nodes, d)."""
         flat = values.ravel()
+        if len(self.sources) == 1:
+            return self.sources[0].to_nodes(flat)
         first, *others = zip(self.sources, self._places, strict=True)
         out = first[0].to_nodes(flat[first[1]])
         for source, place in others:
@@ -59,7 +61,8 @@ class RowCones(Cones):
 
     def change(self, dw: Array) -> Array:
         """X dw, shape (n_cones, 1)."""
-        return np.concatenate([source.predict(dw) for source in self.sources])[:, None]
+        found = [source.predict(dw) for source in self.sources]
+        return (found[0] if len(found) == 1 else np.concatenate(found))[:, None]
 
     def give(self, change: Array) -> Array:
         """C X dw, shape (n_cones, 1)."""

@@ -72,6 +72,7 @@ class Terms:
             self.inner.append(self.bounds)
         self.parts: list[Any] = [*self.edges.cores, *self.inner]
         self._anchor: Array | None = None
+        self._precise: Any = None  # factors whose solutions need no second solve
         self.count, self.first = count + edges, level * (count + edges)
         faces = any(form.kind == "faces" for form in kinds)
         self.bent = all(form.kind != "powers" for form in kinds)  # these have no second-order term
@@ -133,6 +134,7 @@ class Terms:
 
     def scale(self, w: Array) -> tuple[Array, Array]:
         """Blocks of the Newton system: M, shape (n_nodes, d, d), and C, shape (n_edges, d, d)."""
+        self._precise = None
         self._smooth = hess = self.smooth.hess(w)
         for part in self.inner:
             hess = hess + part.gram(w)
@@ -193,10 +195,13 @@ class Terms:
             return self._even_head(factor, right, rest, dw, change, flow)
         rows = [part.change(dw) for part in self.inner]
         size, before = np.abs(right).max(), np.inf
-        for _ in range(_REFINED if self.again else 0):
+        for _ in range(_REFINED if self.again and factor is not self._precise else 0):
             left = right - self._product(dw, flow, rows)
             error = np.abs(left).max()
-            if error <= _PRECISE * size or not error < before:
+            if error <= _PRECISE * size:
+                self._precise = factor  # so it is for other right sides
+                break
+            if not error < before:
                 break
             more, before = factor.solve(left), error
             dw, change, flow = dw + more[0], change + more[1], flow + more[2]
