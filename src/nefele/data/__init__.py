@@ -202,7 +202,7 @@ class LocalData:
         if rows.ndim == 1:
             return np.bincount(self.row_node, rows, self.n_nodes).astype(np.float64, copy=False)
         if self._full is None:
-            return np.add.reduceat(rows, self.ptr[:-1], axis=0)
+            return np.add.reduceat(rows, self.ptr[:-1], axis=0, dtype=float)
         out = np.zeros((self.n_nodes, *rows.shape[1:]))
         if self._full.size:
             out[self._full] = np.add.reduceat(rows, self.ptr[self._full], axis=0)
