@@ -246,8 +246,8 @@ class Problem:
         `firm` says that w is exactly fused where it should be (after a reduced solve). A bound
         that proves a relative gap of `tol` is not improved further. `direct` solves small systems
         by factors, not by conjugate gradients; `duals` are the losses' duals that a solver knows.
-        With `spend` the array u may change, which saves memory, and the certificate does not say
-        what it was computed from.
+        With `spend` the array u may change, which saves memory. With either of them the
+        certificate does not say what it was computed from.
 
         Parameters
         ----------
@@ -264,7 +264,8 @@ class Problem:
         options: dict[str, Any] = {"firm": firm, "tol": tol, "direct": direct}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = run_alone(certify(self, w, u, **options, duals=duals, spend=spend))
-        return found if spend else replace(found, origin=Origin(w, u, firm, tol, direct))
+        again = not spend and duals is None  # what it takes to compute it once more is at hand
+        return replace(found, origin=Origin(w, u, firm, tol, direct)) if again else found
 
     def inside(self, u: Array) -> Array:
         """The flow with each edge scaled back into the domain of its conjugate, such as a ball.

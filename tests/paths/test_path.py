@@ -5,8 +5,9 @@ import pytest
 
 import nefele
 from nefele import ConvergenceWarning, DataWarning, Graph, LocalData, Problem, lam_max, path, solve
+from nefele.graphs import chain
 from nefele.losses import Absolute, Logistic, Squared
-from nefele.penalties import HuberPenalty, Lp, Quadratic
+from nefele.penalties import ByEdge, HuberPenalty, L2Norm, Lp, Partial, Quadratic, SquaredL2
 from tests.paper.instances import star
 from tests.problems import chain_problem, random_data, random_graph
 
@@ -307,3 +308,26 @@ def test_a_path_with_a_penalty_per_edge(graph):
     found = path(problem, n_lams=4)
     assert found.converged
     assert within(problem, found.w[0]) < 0.05 * within(problem, found.w[-1])
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [Partial(L2Norm(), [0]), L2Norm()],
+        [Quadratic(np.diag([1.0, 0.0])), SquaredL2()],
+        [Partial(SquaredL2(), [0]), SquaredL2()],
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_edges_that_couple_different_entries_have_a_path(loss, kinds):
+    """The second entry is never equal everywhere: only what an edge compares can vanish."""
+    rng, rows = np.random.default_rng(0), []
+    for w in ([1.0, 1.0], [2.0, -1.0], [0.0, 3.0], [1.0, 0.0]):
+        X = rng.normal(size=(8, 2))
+        rows.append((X, X @ w + 0.1 * rng.normal(size=8)))
+    penalty = ByEdge(kinds, [0, 1, 0])
+    problem = Problem(chain(4), LocalData.from_list(rows), loss, penalty, lam=1.0)
+    found = path(problem, n_lams=6)
+    assert 0.1 < found.lams[0] < 1e3 and found.converged
+    assert np.abs(found.w[0] - found.w[-1]).max() > 1.0

@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 import zipfile
 
 import numpy as np
 import pytest
 
 from nefele import ConvergenceWarning, Graph, LocalData, Problem, Status, solve
-from nefele.graphs import knn
-from nefele.losses import HuberLoss, Logistic, Squared
+from nefele.graphs import chain, knn
+from nefele.losses import Constrained, HuberLoss, Logistic, Squared, SquaredHinge
 from nefele.losses.quadratic import BoundQuadratic
 from nefele.penalties import HuberPenalty
 from nefele.solvers import ADMM, PrimalDual, Solver, State, StochasticPrimalDual
@@ -527,3 +528,32 @@ def test_overflowed_numbers_are_not_kept(kept):
     with pytest.warns(ConvergenceWarning, match="failed"):
         result = solve(problem(), Wild(polish=False), checkpoint=kept)
     assert result.status is Status.FAILED and kept.read_bytes() == before
+
+
+def test_a_finished_solve_whose_proof_needs_the_duals_of_rows(tmp_path):
+    """Its flow alone proves less, so that it is examined once more: the same point, at once."""
+    rng = np.random.default_rng(244)
+    rows = [
+        (rng.normal(size=(4, 3)) * [100, 10, 0.1], np.sign(rng.normal(size=4))) for _ in range(2)
+    ]
+    loss = Constrained(SquaredHinge(l1=0.1), "nonnegative")
+    problem = Problem(chain(2), LocalData.from_list(rows), loss, "l2", lam=1.0)
+    whole = solve(problem, tol=1e-8, checkpoint=tmp_path / "run.npz")
+    again = solve(problem, tol=1e-8, resume=tmp_path / "run.npz")
+    assert whole.converged and (again.n_iter, again.gap) == (whole.n_iter, whole.gap)
+    assert again.w.tobytes() == whole.w.tobytes()
+
+
+def test_the_same_bits_after_steps_have_begun_again(tmp_path):
+    """Balls much larger than the flow are made smaller, and all steps begin anew."""
+    rng, graph = np.random.default_rng(1), Graph.from_edges([(0, 1), (0, 2), (1, 2)])
+    rows = [(X, 1e-4 * (X.sum(1) + rng.normal(size=6))) for X in rng.normal(size=(3, 6, 3))]
+    loss = Constrained(HuberLoss(delta=0.03), "nonnegative")
+    problem = Problem(graph, LocalData.from_list(rows), loss, "linf", lam=1e3)
+    whole = solve(problem, "newton", tol=1e-9)
+    for k in range(2, whole.n_iter, 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solve(problem, "newton", tol=1e-9, max_iter=k, checkpoint=tmp_path / "run.npz")
+        again = solve(problem, "newton", tol=1e-9, resume=tmp_path / "run.npz")
+        assert again.w.tobytes() == whole.w.tobytes() and again.gap == whole.gap

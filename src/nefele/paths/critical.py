@@ -138,15 +138,11 @@ def spread(problem: Problem, w: Array) -> float:
     known = problem.loss.labelled
     if not known.any():
         return 0.0
-    if not problem.graph.plain:  # what the rows compare, whatever lets it vanish
+    if not (problem.graph.plain and problem.penalty.edges is None):
+        # What the edges compare, whatever lets it vanish: each may compare something else.
         away = problem.penalty.mix(problem.graph.diff(w))
         return float(np.sqrt((away**2).sum(axis=1).mean()))
-    seen = np.where(known[:, None], w, 0.0)
-    if problem.penalty.edges is None:
-        seen = problem.penalty.mix(seen)
-    else:  # each edge has its own: what any of them couples
-        own = problem.penalty.personal(problem.d)
-        seen = seen - (seen @ own) @ own.T
+    seen = problem.penalty.mix(np.where(known[:, None], w, 0.0))
     parts = problem.graph.components
     count = np.maximum(np.bincount(parts, known), 1)[:, None]
     away = seen - (group_sums(parts, seen) / count)[parts]

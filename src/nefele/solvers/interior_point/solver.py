@@ -302,6 +302,7 @@ class Newton(Solver[NewtonState]):
         """Begin again at w, without a flow."""
         state.steps, state.failures, state.mark = 0.0, 0.0, np.inf
         state.damp, state.asked, state.move = 0.0, np.inf, None
+        state.careful = 0.0  # as its new terms are
         state.w, state.u = w, np.zeros_like(state.u)
         self._begin(problem, state, value)
 
