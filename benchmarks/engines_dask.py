@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import numpy as np
 from dask.distributed import Client, LocalCluster
 
-from nefele.program import run_alone
+from nefele.program import Heard, run_alone
 from nefele.runtime.cutting import cut
 from nefele.runtime.halves import halves
 from nefele.runtime.job import Packed
@@ -24,10 +25,14 @@ class Half:
         self.at.set_steps(steps["gamma"], tau, np.full(part.graph.n_edges, steps["sigma"]))
 
     def nodes(self):
-        return self.at.nodes(1.9)
+        """What neighbouring parts are told, once nodes have moved."""
+        self.going = self.at.step(1.9)
+        return next(self.going).arrays
 
     def edges(self, heard) -> None:
-        self.at.edges(1.9, heard)
+        """The rest of the iteration, by what they have told."""
+        with suppress(StopIteration):
+            self.going.send(Heard(heard, frozenset(heard)))
 
 
 def dask_iterations(problem, parts: int, n_iter: int) -> str:
