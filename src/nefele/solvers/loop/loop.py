@@ -233,7 +233,7 @@ class _Loop:
 
     def _unproven_end(self) -> bool:
         """Whether a saved solve had ended by a proof that takes more than the checkpoint's flow."""
-        if self.tol is None or not self.history or self.best.gap <= self.tol:
+        if self.tol is None or not self.history or np.isfinite(self.best.lower):
             return False
         last = self.history[-1]
         return last.iteration == self.k and last.gap <= self.tol
